@@ -39,6 +39,7 @@ LEADER = Definition("leader", "Elected", "one replica does what only one may do"
 FALLBACKS = Definition("fallbacks", "NotUsed", "every number of replicas follows from the lag")
 AUTOSCALERS = Definition("autoscalers", "Read", "HPAs can be read")
 AUTOSCALER_CHANGES = Definition("autoscaler-changes", "Written", "what annotations of HPAs ask for is done")
+PODS = Definition("pods", "Read", "pods of HPAs with Pods metrics can be read")
 API_SERVICE = Definition("api-service", "Registered", "kube-apiserver reads metrics here")
 UPSTREAM = Definition("upstream", "Available", "the other server answers")
 CUSTOM_UPSTREAM = Definition("custom-metrics-upstream", "Available", "the other server of custom metrics answers")

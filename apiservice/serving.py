@@ -58,6 +58,7 @@ from apiservice.flags import Flags
 from apiservice.http import health
 from apiservice.http.server import Listener, Stages, listen, place_of, serve
 from apiservice.metrics_api.reads import MetricReads, Replies
+from apiservice.pods.watches import PodWatches
 from apiservice.registration.api_service import Service, service_of
 from apiservice.registration.keeper import Registration
 from apiservice.tls.certificates import PairFiles, ServingTls, self_signed_files
@@ -183,7 +184,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     history = _history(settings, telemetry, identity, lease)
     keep = None if history is None else history.append
     metrics = LiveMetrics(settings, telemetry, clock, keep, _exchange(flags.last_commits_config_map, client))
-    autoscalers = Autoscalers(lambda: metrics.current.names, metrics.ask)
+    autoscalers = Autoscalers(lambda: metrics.current.names, metrics.ask, lambda: metrics.current.named_groups)
     hpas = Watch(client, followed.PATH, autoscalers, conditions, AUTOSCALERS, consequence=followed.CONSEQUENCE)
     events = Events(ClusterObjects(client).create, identity)
     hpa_changes = _hpa_changes(autoscalers, metrics, lease, HpaWrites(ClusterObjects(client), events, conditions))
@@ -196,9 +197,10 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     reviews = ClusterReviews(client)
     callers, stopping = Callers(reviews), threading.Event()
     of_both_ports = health.routes(conditions, stopping, telemetry.exposition)
+    pods = PodWatches(client, lambda: _namespaces_of_pods(metrics, autoscalers), conditions)
     replies = Replies(clock.monotonic)
     api = ApiServer(
-        [MetricReads(group, lambda: metrics.current, replies) for group in API_GROUPS],
+        [MetricReads(group, lambda: metrics.current, replies, pods.of) for group in API_GROUPS],
         replies,
         callers,
         of_both_ports,
@@ -213,7 +215,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     registration = _registration(prepared, flags, metrics, telemetry, tls if is_managing else None)
     # Where the Secret is the source, the files hold only the bootstrap pair.
     reloading = None if is_managing else Repeated("serving-certificate", partial(tls.reload, conditions))
-    beside = (authentication, hpas, *upstreams, registration, reloading, hpa_changes, events)
+    beside = (authentication, hpas, pods, *upstreams, registration, reloading, hpa_changes, events)
     # The history includes the final cycle, and another replica continues it afterwards.
     collecting = (
         (changes, COLLECTOR_STOP_SECONDS),
@@ -249,6 +251,12 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     metrics.memory.stop(MEMORY_STOP_SECONDS)
     logger.info("stopped")
     return any(each.is_hanging for each in upstreams) or (history is not None and history.is_hanging)
+
+
+def _namespaces_of_pods(metrics: LiveMetrics, autoscalers: Autoscalers) -> frozenset[str]:
+    """Returns the namespaces of HPAs with a Pods metric, where custom metrics are ours."""
+    is_serving = metrics.settings.custom_metrics.register_services
+    return autoscalers.namespaces_of_pods if is_serving else frozenset()
 
 
 class _Part(Protocol):

@@ -58,6 +58,29 @@ class Owned(NamedTuple):
     partitions: tuple[int, ...]
 
 
+class Client(NamedTuple):
+    """What a member says of the process that it is, and the coordinator of where it comes from."""
+
+    member: str
+    """Its id in the group."""
+    instance: str
+    """`group.instance.id`; empty if it has none."""
+    client: str
+    """`client.id`."""
+    host: str
+    """The address of its connection, as Java writes it: `/10.1.2.3`."""
+
+
+class Assignment(NamedTuple):
+    """Which partitions the members of a group own."""
+
+    described_at: float
+    """In monotonic seconds."""
+    clients: tuple[Client, ...]
+    """Every member, with or without partitions."""
+    owned: tuple[Owned, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Description:
     members: int
@@ -67,6 +90,8 @@ class Description:
     """The assignment of a Stable group; empty if unknown."""
     sharing: Sharing = Sharing.BY_TOPIC
     """How the members of a Stable group share topics."""
+    clients: tuple[Client, ...] = ()
+    """The members of a Stable group, if they were asked for."""
 
 
 @dataclass(frozen=True, slots=True)

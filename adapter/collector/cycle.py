@@ -11,6 +11,7 @@ import numpy as np
 
 from adapter.clock import Clock, utc_text
 from adapter.cluster.possible_groups import PossibleGroups
+from adapter.collector.assignments import Assignments
 from adapter.collector.commits import CommitRound, Commits
 from adapter.collector.current_rows import CurrentRows
 from adapter.collector.inventory import Inventory
@@ -114,6 +115,8 @@ class Cycle:
         """What HPAs asked for then."""
         self.asked: Asked = {}
         """Replaced by any thread."""
+        self.members_asked: frozenset[str] = frozenset()
+        """Groups for whose members HPAs ask. Replaced by any thread."""
         self._began_at = 0.0
         """When the cycle began, in seconds since the epoch."""
         self._unanswered = 0
@@ -124,6 +127,7 @@ class Cycle:
         self._shares = Shares(brokers, self._liveness, watching)
         self._ends = Ends(brokers, self._liveness, clock.monotonic, watching.interval)
         self._members = Members(brokers, self._liveness, clock.monotonic, watching.interval)
+        self._assignments = Assignments(brokers, self._liveness)
         self._rows = CurrentRows(watching, self._commits, self._shares)
         self._inventory = Inventory(brokers, self._liveness, watching, self._commits, self._rows, clock.monotonic)
         self._resting = Resting(watching.interval)
@@ -201,6 +205,7 @@ class Cycle:
         inventory.refresh_for_uncoordinated_groups()
         observation = self._read_ends(commits, shares)
         self._members.describe_if_due(self._commits.directory, inventory.topology.brokers.keys())
+        self._assignments.describe(self.members_asked, self._commits.directory, inventory.topology.brokers.keys())
         gaps = self._gaps(commits, shares)
         return Gathered(observation, commits.unread, inventory.possible_groups(), commits, gaps)
 
@@ -285,6 +290,7 @@ class Cycle:
             possible_groups=gathered.possible_groups,
             problems=self._problems(gathered.unread, unanswered_since, in_doubt, now),
             assumed=self._watching.named_groups - self._commits.directory.groups,
+            assignments=self._assignments.current,
             topics=self._inventory.watched_topics,
             totals=totals_of(snapshot, treatment, values, np.arange(len(layout))),
             sharing_of=self._members.sharing_of,

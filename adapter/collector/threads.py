@@ -83,8 +83,13 @@ class Collector(Repeating):
     def remembered(self, *, everything: bool = False) -> ClusterMemory:
         return self._cycle.remembered(everything=everything)
 
-    def ask(self, asked: Asked) -> None:
-        """Replaces what HPAs ask for, group -> topics; what has no row yet is read at once."""
+    def ask(self, asked: Asked, of_members: frozenset[str] = frozenset()) -> None:
+        """Replaces what HPAs ask for, group -> topics, and the groups for whose members they ask. What is not known yet
+        is read at once."""
+        if of_members != self._cycle.members_asked:
+            self._cycle.members_asked = of_members
+            if not of_members <= self.feed.view.assignments.keys():
+                self.wake()
         if asked != self._cycle.asked:
             self._cycle.asked = asked
             pairs = self.feed.view.layout.pairs

@@ -261,12 +261,12 @@ class Brokers:
         return self.versions(node).of(DESCRIBE[kind][0]) is not None
 
     def described(
-        self, plan: Mapping[int, Sequence[str]], kind: Kind
+        self, plan: Mapping[int, Sequence[str]], kind: Kind, *, with_clients: bool = False
     ) -> dict[int, Answer[dict[str, Description | None]] | Failure]:
         """Returns the members of groups of this kind, with one request per coordinator."""
         api, _ = DESCRIBE[kind]
         requests = {node: partial(describe, kind, groups) for node, groups in plan.items()}
-        return self._ask(api, requests, lambda response: descriptions_in(response, kind))
+        return self._ask(api, requests, lambda response: descriptions_in(response, kind, with_clients=with_clients))
 
     def shares(self, plan: Mapping[int, Sequence[str]]) -> Calls[dict[str, GroupShares]]:
         """Requests the progress of share groups in every partition, with one request per coordinator."""

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-from adapter.cluster.groups import Description, Kind, Owned, Phase, phase_in
+from adapter.cluster.groups import Client, Description, Kind, Owned, Phase, phase_in
 from adapter.protocol.codes import GROUP_NOT_FOUND, NO_ERROR, MalformedResponse
 from adapter.protocol.group_responses import Decoded
 from adapter.protocol.reader import malformed_as_ours
@@ -25,16 +25,16 @@ Read = tuple[frozenset[str], Assignment]
 
 
 @malformed_as_ours()
-def descriptions_in(response: Decoded, kind: Kind) -> dict[str, Description | None]:
+def descriptions_in(response: Decoded, kind: Kind, *, with_clients: bool = False) -> dict[str, Description | None]:
     """Returns group -> members; None: no group of that kind exists. Groups that could not be described are omitted."""
     return {
-        group.group_id: _description_of(group, kind)
+        group.group_id: _description_of(group, kind, with_clients=with_clients)
         for group in response.groups
         if group.error_code in {NO_ERROR, GROUP_NOT_FOUND}
     }
 
 
-def _description_of(group: Decoded, kind: Kind) -> Description | None:
+def _description_of(group: Decoded, kind: Kind, *, with_clients: bool) -> Description | None:
     phase = phase_in(group.group_state)
     # Brokers report a missing group as Dead without an error (DescribeGroups before version 6), or as not found.
     if group.error_code == GROUP_NOT_FOUND or phase is Phase.DEAD:
@@ -43,7 +43,9 @@ def _description_of(group: Decoded, kind: Kind) -> Description | None:
         return Description(len(group.members))
     topics, assignment = _READERS[kind](group)
     owned = tuple(sorted(assignment))
-    return Description(len(group.members), topics=topics, owned=owned, sharing=_sharing_of(group, kind, owned))
+    sharing = _sharing_of(group, kind, owned)
+    clients = tuple(map(_client_of, group.members)) if with_clients else ()
+    return Description(len(group.members), topics=topics, owned=owned, sharing=sharing, clients=clients)
 
 
 def _sharing_of(group: Decoded, kind: Kind, owned: Sequence[Owned]) -> Sharing:
@@ -63,6 +65,12 @@ def _sharing_shown_by(owned: Sequence[Owned]) -> Sharing:
     for part in owned:
         owners.setdefault(part.topic, []).extend([part.member] * len(part.partitions))
     return Sharing.TOGETHER if is_spread(owners.values()) else Sharing.BY_TOPIC
+
+
+def _client_of(member: Decoded) -> Client:
+    """Classic groups and the later ones name the same field differently; members of share groups have none."""
+    instance = getattr(member, "group_instance_id", None) or getattr(member, "instance_id", None)
+    return Client(member.member_id, instance or "", member.client_id or "", member.client_host or "")
 
 
 def _read_by_classic(group: Decoded) -> Read:

@@ -39,6 +39,8 @@ class AskedTopics:
     group: str
     topics: tuple[str, ...]
     """Sorted. A set takes 216 bytes, and there may be thousands."""
+    of_members: bool = False
+    """Whether the values of the group's members are asked for."""
 
 
 def topics_for(cluster: str, asked: Iterable[AskedTopics], may_name: MayName) -> dict[str, tuple[str, ...]]:
@@ -49,6 +51,15 @@ def topics_for(cluster: str, asked: Iterable[AskedTopics], may_name: MayName) ->
             others = topics.get(each.group)
             topics[each.group] = tuple(sorted({*others, *each.topics})) if others else each.topics
     return topics
+
+
+def groups_of_members(cluster: str, asked: Iterable[AskedTopics], may_name: MayName) -> frozenset[str]:
+    """Returns the groups for whose members HPAs ask in this cluster, where `may_name(group, namespace)`."""
+    return frozenset(
+        each.group
+        for each in asked
+        if each.of_members and each.cluster in {None, cluster} and may_name(each.group, each.namespace)
+    )
 
 
 def judges_movement(replicas: Replicas | None) -> bool:

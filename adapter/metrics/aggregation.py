@@ -30,6 +30,10 @@ Column = Callable[[Totals], Sequence[int]]
 """The value of each entry in thousandths, or NO_VALUE."""
 
 
+MemberFold = Callable[[Iterable[int]], int]
+"""Makes one value of those of several partitions, or of several members; 0 of none."""
+
+
 class Age(NamedTuple):
     """Which rows must be known."""
 

@@ -2,8 +2,19 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
-from adapter.metrics.aggregation import MAXIMUM, MINIMUM, REPLICAS, SUM_BY_GROUP, SUM_BY_TOPIC, Age, Column, Fold
+from adapter.metrics.aggregation import (
+    MAXIMUM,
+    MINIMUM,
+    REPLICAS,
+    SUM_BY_GROUP,
+    SUM_BY_TOPIC,
+    Age,
+    Column,
+    Fold,
+    MemberFold,
+)
 from adapter.settings import models
 
 OF_VALUES = Age(lambda totals: totals.oldest, lambda values: values.is_known)
@@ -25,6 +36,8 @@ class MetricDefinition:
     aliases: tuple[str, ...] = ()
     is_shaped: bool = False
     """Whether it is of one group, whose rule or named metric says how its value follows (`replicas`)."""
+    of_members: MemberFold | None = None
+    """What the lag of a member's partitions makes together; None: the metric is not served for members."""
 
     @property
     def served_name(self) -> str:
@@ -32,7 +45,16 @@ class MetricDefinition:
 
 
 DEFINITIONS = (
-    MetricDefinition("lag", "messages", lambda totals: totals.lag, SUM_BY_TOPIC, OF_VALUES, is_listed=True, help="lag"),
+    MetricDefinition(
+        "lag",
+        "messages",
+        lambda totals: totals.lag,
+        SUM_BY_TOPIC,
+        OF_VALUES,
+        is_listed=True,
+        help="lag",
+        of_members=sum,
+    ),
     MetricDefinition(
         "records_lag_max",
         "messages",
@@ -43,6 +65,7 @@ DEFINITIONS = (
         help="largest lag",
         # The names under which consumers export it over JMX, and under which exporters publish it.
         aliases=("records-lag-max", "kafka_consumer_fetch_manager_records_lag_max"),
+        of_members=partial(max, default=0),
     ),
     MetricDefinition(
         "lead_min", "messages", lambda totals: totals.lead_min, MINIMUM, OF_VALUES, is_listed=False, help="lead"

@@ -36,6 +36,12 @@ class Reason(StrEnum):
     """The group's commits have not been watched for long enough to say whether they move."""
     COMMIT_BEYOND_END = "CommitBeyondEnd"
     START_BEYOND_END = "StartBeyondEnd"
+    MEMBERS_UNKNOWN = "MembersUnknown"
+    """Which partitions the members of the group own is not known, or not any more."""
+    PODS_UNKNOWN = "PodsUnknown"
+    """The pods of the namespace are not watched, or were not listed yet."""
+    NO_MEMBER = "NoMember"
+    """No selected pod has a member of the group."""
 
 
 ABSENT = frozenset(
@@ -48,6 +54,7 @@ ABSENT = frozenset(
         Reason.NOT_CONFIGURED,
         Reason.NOT_ONE_GROUP,
         Reason.TOPIC_MISSING,
+        Reason.NO_MEMBER,
     }
 )
 """There is no value; with the other reasons, it is not known well enough."""

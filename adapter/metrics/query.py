@@ -10,6 +10,7 @@ from adapter.metrics.access import Access, Audience
 from adapter.metrics.aggregation import Folding, MetricValue, oldest_of
 from adapter.metrics.definitions import DEFINITIONS, MetricDefinition, by_served_name
 from adapter.metrics.fallbacks import LOOK_SECONDS, Asked, Fallbacks
+from adapter.metrics.members import MemberReading, groups_in, problems_of_members, values_of_members
 from adapter.metrics.partitions import Readable, readable_in
 from adapter.metrics.problems import NoMatch, Problem, Reason, Refused, ValueUnavailable, refused
 from adapter.metrics.refusals import Query, problems_of
@@ -21,6 +22,8 @@ from adapter.settings.models import Fallback, NamedMetric, Replicas, Settings
 
 CHEAP_EFFORT = 1000
 """Steps that take about 5 ms."""
+STEPS_OF_MEMBER = 2
+OF_MEMBERS = " and ".join(each.served_name for each in DEFINITIONS if each.of_members)
 NEEDED = " (a partition needs a commit, or a rule or an HPA that names group and topics)"
 _UNKNOWN = {"cluster": Reason.CLUSTER_UNKNOWN, "group": Reason.GROUP_UNKNOWN, "topic": Reason.TOPIC_UNKNOWN}
 
@@ -76,6 +79,10 @@ class Metrics:
         self._served = [*(Served(name, definition) for name, definition in by_served_name(definitions).items()), *own]
         self.names = tuple(served.name for served in self._served)
         """The names in discovery."""
+        self.names_of_members = tuple(served.name for served in self._served if served.definition.of_members)
+        """Those of `read_members`."""
+        self.named_groups = {each.name.lower(): (each.own.cluster, each.own.group) for each in self._served if each.own}
+        """Name of a named metric in lower case -> its cluster, which may be None, and its group."""
         self._by_name = {served.name.lower(): served for served in self._served}
         self._settings = settings
         self._fallbacks = fallbacks or Fallbacks(clock.monotonic)
@@ -208,6 +215,39 @@ class Metrics:
         valid_until = oldest_of(served.definition.age, chosen) + self._max_age
         return readable_in(chosen, shape), valid_until
 
+    def read_members(
+        self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None
+    ) -> MemberReading:
+        """Returns the values of the members of the groups that the requirements name; raises what `read` raises."""
+        served, audience = self._readable(metric, namespace)
+        fold = served.definition.of_members
+        if fold is None:
+            raise MetricUnknown(f"metric {served.name!r} is not served for pods: {OF_MEMBERS} are")
+        asked = (*served.requirements(), *requirements)
+        selected = self._selected(served, audience, None, asked)
+        if named(asked, "group") is None:
+            text = "the selector of a metric of pods must name their group, as in group=billing"
+            raise refused(text, [Problem(Reason.NOTHING_SELECTED, text)])
+        problems = [*selected.problems, *problems_of_members(selected.query, selected.chosen)]
+        if problems:
+            raise refused(self._worded(served, problems[0], selected.views), problems)
+        chosen = [one for one in selected.chosen if one.entries]
+        if not chosen:
+            nothing = _nothing(served, selected.views, asked)
+            raise refused(nothing.text, [nothing])
+        values = tuple(values_of_members(selected.query, chosen, fold))
+        oldest = min(oldest_of(served.definition.age, chosen), *(_described_at(one) for one in chosen))
+        return MemberReading(served.name, values, fold, selected.version, oldest + self._max_age)
+
+    def effort_of_members(self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None) -> int:
+        """Estimates the cost of `read_members` and of matching the members to pods, in the same steps."""
+        served = self._by_name.get(metric.lower())
+        asked = (*(() if served is None else served.requirements()), *requirements)
+        groups = named(asked, "group") or ()
+        known = (view.assignments.get(group) for view in self._store.views for group in groups)
+        members = sum(len(each.clients) for each in known if each is not None)
+        return STEPS_OF_MEMBER * members + self.effort(metric, requirements, namespace)
+
     def may_name(self, group: str, namespace: str) -> bool:
         """Returns whether a reader in the namespace may read the group."""
         return self._access.may_name(group, self.audience_of(namespace))
@@ -291,3 +331,7 @@ def _nothing(served: Served, views: Sequence[ClusterView], asked: Sequence[Requi
     whose = f" of group {groups[0]!r}" if groups else ""
     text = f"the selector matches nothing{whose} for {served.name}{NEEDED if served.definition.is_listed else ''}"
     return Problem(Reason.NOTHING_SELECTED, text, group=next(iter(groups), ""))
+
+
+def _described_at(chosen: Selection) -> float:
+    return min(chosen.view.assignments[group].described_at for group in groups_in(chosen))

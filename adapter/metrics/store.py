@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import count
 
+from adapter.cluster.groups import Assignment
 from adapter.cluster.possible_groups import NO_POSSIBLE_GROUPS, PossibleGroups, any_group_possible
 from adapter.lag.layout import Layout
 from adapter.lag.snapshot import Snapshot, empty_snapshot
@@ -28,6 +29,8 @@ class ClusterView:
     reads of entries in doubt; any other affects every read of the group."""
     assumed: frozenset[str] = frozenset()
     """Groups that the settings or HPAs name and that Kafka does not know."""
+    assignments: Mapping[str, Assignment] = field(default_factory=dict)
+    """Which members own what, of the groups for whose members an HPA asks; a group that is absent is not known."""
     topics: Set[str] = frozenset()
     """Every watched topic that exists, for hints in errors."""
     visible: Mapping[str, int] | None = None

@@ -3,7 +3,7 @@
 Collectors of changed clusters start beside the running ones. When they have read their clusters, the settings take
 effect in one step, so no read sees a part of them or a cluster that has not been read yet."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import count
 from threading import Lock
@@ -13,7 +13,7 @@ from adapter.collector.cycle import Completeness
 from adapter.collector.threads import Collector, collectors_of, start_all, stop_all
 from adapter.conditions import SETTINGS
 from adapter.history.sample import Keep
-from adapter.lag.rules import AskedTopics, topics_for
+from adapter.lag.rules import AskedTopics, groups_of_members, topics_for
 from adapter.memory.keeper import Exchange, MemoryKeeper
 from adapter.memory.value import ClusterMemory
 from adapter.metrics.fallbacks import LOOK_SECONDS, Fallbacks
@@ -37,10 +37,13 @@ class _Generation:
     collectors: Mapping[str, Collector]
     metrics: Metrics
 
-    def ask(self, asked: Iterable[AskedTopics], other: "_Generation | None" = None) -> None:
+    def ask(self, asked: Collection[AskedTopics], other: "_Generation | None" = None) -> None:
         """Has the collectors that the other generation lacks read what HPAs ask for whose namespaces may read it."""
         for collector in self.without(other):
-            collector.ask(topics_for(collector.name, asked, self.metrics.may_name))
+            name, may_name = collector.name, self.metrics.may_name
+            serves_pods = self.settings.custom_metrics.register_services
+            of_members = groups_of_members(name, asked if serves_pods else (), may_name)
+            collector.ask(topics_for(name, asked, may_name), of_members)
 
     def without(self, other: "_Generation | None") -> list[Collector]:
         """Returns the collectors that the other generation does not have."""

@@ -1,26 +1,40 @@
 """Decides what HPAs ask for: the topics that their selectors name for a group."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
+from types import MappingProxyType
 
 from adapter.lag.rules import AskedTopics
-from adapter.metrics.requirement import Requirement
 from adapter.metrics.selection import named
-from apiservice.autoscalers.autoscaler import Autoscaler
+from apiservice.autoscalers.autoscaler import Autoscaler, Source, UsedMetric
 
 _NAMED = {"cluster", "group", "topic"}
 
 
-def asked_topics(hpa: Autoscaler) -> tuple[AskedTopics, ...]:
-    return tuple(asked for metric in hpa.metrics for asked in _asked(hpa.namespace, metric.selector))
+NamedGroups = Mapping[str, tuple[str | None, str]]
+"""Name of a named metric in lower case -> its cluster, which may be None, and its group."""
 
 
-def _asked(namespace: str, selector: tuple[Requirement, ...]) -> Iterator[AskedTopics]:
+def asked_topics(hpa: Autoscaler, named_groups: NamedGroups = MappingProxyType({})) -> tuple[AskedTopics, ...]:
+    selected = (asked for metric in hpa.metrics for asked in _asked(hpa.namespace, metric))
+    return (*selected, *_members_of_named(hpa, named_groups))
+
+
+def _members_of_named(hpa: Autoscaler, named_groups: NamedGroups) -> Iterator[AskedTopics]:
+    """A named metric needs no selector, and its topics need no HPA; but pods have its values only by its members."""
+    for metric in hpa.metrics:
+        if metric.source is Source.PODS and metric.name.lower() in named_groups:
+            cluster, group = named_groups[metric.name.lower()]
+            yield AskedTopics(hpa.namespace, cluster, group, (), of_members=True)
+
+
+def _asked(namespace: str, metric: UsedMetric) -> Iterator[AskedTopics]:
     """Yields topics if the selector names them and exactly one group; it may also select partitions.
 
     The groups that any other selector names are asked for too, so that what is known of them is remembered."""
+    selector = metric.selector
     groups, topics, clusters = (named(selector, key) for key in ("group", "topic", "cluster"))
     is_plain = all(one.key == "partition" or (one.key in _NAMED and one.only is not None) for one in selector)
     counted = tuple(sorted(topics or ())) if is_plain and groups and len(groups) == 1 else ()
     for group, cluster in product(groups or (), (None,) if clusters is None else clusters):
-        yield AskedTopics(namespace, cluster, group, counted)
+        yield AskedTopics(namespace, cluster, group, counted, metric.source is Source.PODS)

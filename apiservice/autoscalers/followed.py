@@ -5,7 +5,7 @@ Of the others, only what they scale is kept."""
 from collections.abc import Callable, Collection, Iterator
 
 from adapter.lag.rules import AskedTopics
-from apiservice.autoscalers.asked import asked_topics
+from apiservice.autoscalers.asked import NamedGroups, asked_topics
 from apiservice.autoscalers.autoscaler import Autoscaler, Json, autoscaler_of
 from apiservice.autoscalers.rivals import Rivals, Scaler, scaler_of
 
@@ -16,11 +16,17 @@ CONSEQUENCE = "meanwhile, a group without commits wakes up only by a rule, or by
 class Autoscalers:
     """A watch of HPAs calls `listed` and `changed`; any thread may read `current`.
 
-    `names` returns the metrics that are ours. `ask` receives what all HPAs ask for, first after the first list and
-    then whenever it changes."""
+    `names` returns the metrics that are ours, `named_groups` the groups of the named ones. `ask` receives what all HPAs
+    ask for, first after the first list and then whenever it changes."""
 
-    def __init__(self, names: Callable[[], Collection[str]], ask: Callable[[frozenset[AskedTopics]], None]) -> None:
-        self._names_now, self._ask = names, ask
+    def __init__(
+        self,
+        names: Callable[[], Collection[str]],
+        ask: Callable[[frozenset[AskedTopics]], None],
+        named_groups: Callable[[], NamedGroups] = dict,
+    ) -> None:
+        self._names_now, self._named_groups_now, self._ask = names, named_groups, ask
+        self._named_groups: NamedGroups = {}
         self._names: frozenset[str] = frozenset()
         self._by_place: dict[tuple[str, str], Autoscaler] = {}
         self._scalers: dict[tuple[str, str], Scaler] = {}
@@ -36,12 +42,18 @@ class Autoscalers:
         """Returns what scales each target now."""
         return Rivals(lambda: tuple(self._scalers.values()))
 
+    @property
+    def namespaces_of_pods(self) -> frozenset[str]:
+        """Returns those in which an HPA has a Pods metric."""
+        return frozenset(each.namespace for each in self._asked if each.of_members)
+
     def listed(self, objects: Iterator[Json]) -> None:
         self._names = frozenset(name.lower() for name in self._names_now())
+        self._named_groups = self._named_groups_now()
         pairs = [(scaler_of(each), autoscaler_of(each, self._names)) for each in objects]
         self._scalers = {(scaler.target[0], scaler.name): scaler for scaler, _ in pairs}
         self._by_place = {each.place: each for _, each in pairs if each is not None}
-        self._asked_at = {place: asked_topics(each) for place, each in self._by_place.items()}
+        self._asked_at = {place: asked_topics(each, self._named_groups) for place, each in self._by_place.items()}
         self._ask_if_changed()
 
     def changed(self, event: str, changed: Json) -> None:
@@ -54,7 +66,7 @@ class Autoscalers:
         else:
             self._scalers[place] = scaler_of(changed)
         if after is not None:
-            self._by_place[place], self._asked_at[place] = after, asked_topics(after)
+            self._by_place[place], self._asked_at[place] = after, asked_topics(after, self._named_groups)
         elif place in self._by_place:
             del self._by_place[place], self._asked_at[place]
         # The status of each HPA changes every few seconds, and what it asks for hardly ever.

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import urllib3
 
-from adapter.conditions import Conditions, ConditionStatus, Definition
+from adapter.conditions import ConditionStatus, Definition
 from adapter.errors import AdapterError
 from adapter.repeating import Repeating
 from apiservice.auth.cluster_settings import ClusterUnreachable
@@ -36,6 +36,15 @@ class Follower(Protocol):
         """Receives ADDED, MODIFIED or DELETED, and the object."""
 
 
+class Report(Protocol):
+    """Conditions, or what makes one of several watches'."""
+
+    def holds(self, definition: Definition, /) -> None: ...
+    def fails(
+        self, definition: Definition, /, reason: str, message: str, *, details: str, status: ConditionStatus
+    ) -> bool: ...
+
+
 class Watch(Repeating):
     """A thread that lists the objects at `path`, watches them, and continues after errors where it was.
 
@@ -46,7 +55,7 @@ class Watch(Repeating):
         client: Client,
         path: str,
         follower: Follower,
-        conditions: Conditions,
+        conditions: Report,
         condition: Definition,
         *,
         consequence: str = "",
@@ -179,7 +188,8 @@ class Watch(Repeating):
         if self._too_long:
             message = f"an object of more than {LONGEST:,} bytes is ignored"
             details = f"it begins with {self._too_long.decode(errors='replace')}"
-            self._conditions.fails(self._condition, "TooLong", message, details=details)
+            status = ConditionStatus.FALSE
+            self._conditions.fails(self._condition, "TooLong", message, details=details, status=status)
         else:
             self._conditions.holds(self._condition)
 

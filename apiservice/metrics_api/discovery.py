@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Response
 
 from apiservice.api_group import ApiGroup
-from apiservice.http.read_paths import NAMESPACES
+from apiservice.http.read_paths import NAMESPACES, PODS
 from apiservice.http.replies import HEADERS, digest_of, json_reply, with_headers
 from apiservice.http.status import PathUnknown
 from apiservice.metrics_api.documents import (
@@ -27,14 +27,13 @@ from apiservice.metrics_api.documents import (
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 NamesNow = Callable[[], tuple[str, ...]]
-LISTED = ("deployments.apps", NAMESPACES, "services")
+LISTED = ("deployments.apps", NAMESPACES, PODS, "services")
 """Any other resource can be read as well, but a list must end."""
 
 
-def resources_of(metrics: Iterable[str]) -> tuple[str, ...]:
-    """Returns the resources of a group whose metrics are subresources of objects: such as `services/lag`."""
-    names = tuple(metrics)
-    return tuple(f"{resource}/{name}" for resource in LISTED for name in names)
+def resources_of(metrics: Sequence[str], of_pods: Sequence[str]) -> tuple[str, ...]:
+    """Returns the resources of a group whose metrics are subresources of objects, such as `services/lag`."""
+    return tuple(f"{resource}/{name}" for resource in LISTED for name in (of_pods if resource == PODS else metrics))
 
 
 def routes(groups: Mapping[ApiGroup, NamesNow]) -> APIRouter:

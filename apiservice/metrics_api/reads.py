@@ -14,15 +14,17 @@ from fastapi import Response
 from adapter.errors import MetricUnknown
 from adapter.metrics.access import Audience
 from adapter.metrics.aggregation import total_of
+from adapter.metrics.members import MemberReading
 from adapter.metrics.query import CHEAP_EFFORT, Metrics, Reading
 from adapter.metrics.requirement import Requirement
 from apiservice.api_group import ApiGroup
 from apiservice.http.query_parameters import selectors_in
-from apiservice.http.read_paths import ALL, Handle, Read, reads_of
+from apiservice.http.read_paths import ALL, PODS, Handle, Read, reads_of
 from apiservice.http.replies import json_reply
 from apiservice.metrics_api.discovery import resources_of
 from apiservice.metrics_api.encoding import metric_values, object_values, warning_header
 from apiservice.metrics_api.label_selector import document_of, parse
+from apiservice.pods.values import PodQuery, PodsOf, values_of_pods
 from apiservice.single_flight import SingleFlight
 
 _MOST_BYTES_KEPT = 32 * 1024 * 1024
@@ -52,6 +54,13 @@ class _Kept:
         return len(self.response.body) + 2 * _LONGEST_KEPT
 
 
+class _Asked(NamedTuple):
+    metric: tuple[Requirement, ...]
+    """Over the labels of the metric."""
+    objects: tuple[Requirement, ...] = ()
+    """Over those of objects, of which only pods are looked up."""
+
+
 class Replies:
     """Those of all groups: the cached ones, and the thread for expensive ones.
 
@@ -69,23 +78,30 @@ class Replies:
 
 
 class MetricReads:
-    """Answers reads from memory."""
+    """Answers reads from memory. `pods_in` returns the pods of a namespace, for metrics of pods."""
 
-    def __init__(self, group: ApiGroup, metrics: Callable[[], Metrics], replies: Replies) -> None:
+    def __init__(
+        self,
+        group: ApiGroup,
+        metrics: Callable[[], Metrics],
+        replies: Replies,
+        pods_in: PodsOf = lambda _: None,
+    ) -> None:
         self.group = group
         self.read_of = reads_of(group)
         """Returns what a path reads; None for other paths."""
         self._path = group.path
         self._metrics = metrics
         self._replies = replies
+        self._pods_in = pods_in
         self._names: tuple[str, ...] = ()
         self._spelled: dict[str, str] = {}
 
     @property
     def resources(self) -> tuple[str, ...]:
         """Returns what discovery lists."""
-        names = self._metrics().names
-        return resources_of(names) if self.group.describes_objects else names
+        metrics = self._metrics()
+        return resources_of(metrics.names, metrics.names_of_members) if self.group.describes_objects else metrics.names
 
     def spelled(self, metric: str) -> str | None:
         """Returns the metric's name as it is defined; None if it is not served."""
@@ -101,7 +117,9 @@ class MetricReads:
         kept = replies.kept.get(key)
         if kept is None or kept.version != version or replies.monotonic() >= kept.valid_until:
             kept = await self._made(metrics, key, version, read)
-            if kept.version == version and len(query) <= _LONGEST_KEPT and kept.size() <= _MOST_BYTES_KEPT:
+            is_short = len(query) <= _LONGEST_KEPT and kept.size() <= _MOST_BYTES_KEPT
+            # Pods come and go between two cycles.
+            if kept.version == version and is_short and not _is_of_pods(read):
                 replies.kept[key] = kept
         return kept.response
 
@@ -110,7 +128,8 @@ class MetricReads:
         # Parsing a very long query may take longer than answering it.
         if len(key.query) <= _LONGEST_KEPT:
             asked = self._asked(key.query)
-            if metrics.effort(read.metric, asked, read.namespace) <= CHEAP_EFFORT:
+            effort = metrics.effort_of_members if _is_of_pods(read) else metrics.effort
+            if effort(read.metric, asked.metric, read.namespace) <= CHEAP_EFFORT:
                 return self._make(metrics, read, asked)
 
         def make() -> _Kept:
@@ -121,24 +140,30 @@ class MetricReads:
             lambda: asyncio.get_running_loop().run_in_executor(self._replies.thread, make),
         )
 
-    def _make(self, metrics: Metrics, read: Read, asked: Sequence[Requirement]) -> _Kept:
+    def _make(self, metrics: Metrics, read: Read, asked: _Asked) -> _Kept:
         if read.handle is None:
-            reading = metrics.read(read.metric, asked, read.namespace)
-            body = metric_values(self.group, reading.metric, reading.values)
-        else:
-            selector = document_of(asked)
-            reading = _of_object(metrics, read, asked)
-            values = [(read.handle.document(), total_of(reading.values))]
-            body = object_values(self.group, reading.metric, selector, values)
-        headers = {"warning": warning_header(reading.warnings)} if reading.warnings else {}
-        return _Kept(json_reply(body, headers=headers), reading.version, reading.valid_until)
+            reading = metrics.read(read.metric, asked.metric, read.namespace)
+            return _kept(metric_values(self.group, reading.metric, reading.values), reading, reading.warnings)
+        selector = document_of(asked.metric)
+        if read.handle.resource == PODS:
+            members = metrics.read_members(read.metric, asked.metric, read.namespace)
+            name = "" if read.handle.name == ALL else read.handle.name
+            values = values_of_pods(PodQuery(read.namespace, name, asked.objects), members, self._pods_in)
+            described = [(read.handle.document(pod), value) for pod, value in values.items()]
+            return _kept(object_values(self.group, members.metric, selector, described), members)
+        reading = _of_object(metrics, read, asked.metric)
+        described = [(read.handle.document(), total_of(reading.values))]
+        return _kept(object_values(self.group, reading.metric, selector, described), reading, reading.warnings)
 
-    def _asked(self, query: bytes) -> tuple[Requirement, ...]:
+    def _asked(self, query: bytes) -> _Asked:
         selectors = selectors_in(query, self.group)
-        if not self.group.describes_objects:
-            return parse(selectors.labels)
-        parse(selectors.labels)  # it selects objects, and a name has selected one
-        return parse(selectors.metric_labels)
+        if self.group.describes_objects:
+            return _Asked(parse(selectors.metric_labels), parse(selectors.labels))
+        return _Asked(parse(selectors.labels))
+
+
+def _is_of_pods(read: Read) -> bool:
+    return read.handle is not None and read.handle.resource == PODS
 
 
 def _of_object(metrics: Metrics, read: Read, asked: Sequence[Requirement]) -> Reading:
@@ -147,3 +172,8 @@ def _of_object(metrics: Metrics, read: Read, asked: Sequence[Requirement]) -> Re
         resource = read.handle.resource
         raise MetricUnknown(f"metric {read.metric[:80]!r} is not served for all {resource[:80]}: name one of them")
     return metrics.read(read.metric, asked, read.namespace, may_list=False)
+
+
+def _kept(body: bytes, reading: Reading | MemberReading, warnings: Sequence[str] = ()) -> _Kept:
+    headers = {"warning": warning_header(warnings)} if warnings else {}
+    return _Kept(json_reply(body, headers=headers), reading.version, reading.valid_until)

@@ -14,8 +14,10 @@ from apiservice.http.status import PathUnknown
 from apiservice.upstream.client import MOST_BYTES, Reply
 
 _LONGEST_NAME = 253
-_PATHS = {".", "..", "status", "finalize"}
-"""What would be another path, or one of Kubernetes' own below a namespace."""
+_DOTS = {".", ".."}
+"""What would be another path."""
+_PATHS = {*_DOTS, "status", "finalize"}
+"""That, or one of Kubernetes' own below a namespace."""
 
 
 def path_of(group: ApiGroup, read: Read, query: bytes) -> str:
@@ -24,7 +26,8 @@ def path_of(group: ApiGroup, read: Read, query: bytes) -> str:
     Names are as in the access review: an external metric's in lower case."""
     handle, metric = read.handle, read.metric if read.handle else read.metric.lower()
     parts = [*(("namespaces", read.namespace) if read.namespace else ()), *_object_in(handle), metric]
-    if (read.namespace and not DNS_LABEL.fullmatch(read.namespace)) or not _PATHS.isdisjoint(map(str.lower, parts)):
+    reserved = _PATHS if handle is None else _DOTS
+    if (read.namespace and not DNS_LABEL.fullmatch(read.namespace)) or not reserved.isdisjoint(map(str.lower, parts)):
         raise PathUnknown
     selectors = selectors_in(query, group)
     given = {"labelSelector": selectors.labels}

@@ -65,6 +65,7 @@ def _consumer(arguments: argparse.Namespace) -> KafkaConsumer:
         arguments.topic,
         bootstrap_servers=arguments.bootstrap_servers.split(","),
         group_id=arguments.group,
+        client_id=arguments.client_id,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         # The shortest that brokers allow: a killed member's partitions are another's soon.
@@ -80,6 +81,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--bootstrap-servers", required=True)
     parser.add_argument("--group", required=True)
     parser.add_argument("--topic", required=True)
+    parser.add_argument("--client-id", default="consumer", help="consumer by default")
     parser.add_argument("--rate", type=float, default=100.0, help="messages per second, at most")
     return parser.parse_args()
 

@@ -12,6 +12,7 @@ import contextlib
 import datetime
 import json
 import logging
+import re
 import signal
 import threading
 import time
@@ -32,6 +33,7 @@ FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
 CALM_SECONDS = 60.0  # a process that ran this long starts again as if for the first time
 ADDRESS = "127.0.0.1"
+VARIABLE = re.compile(r"\$\((\w+)\)")
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 MERGE_PATCH = "application/merge-patch+json"
 
@@ -254,7 +256,8 @@ def _may_start(container: Container, policy: str) -> bool:
 def _start(container: Container, spec: Json, manifest: Json) -> None:
     name = f"{manifest['metadata']['name']}/{container.name}"
     try:
-        container.process = start(name, _command(spec), log=container.log, env=_environment(spec, manifest))
+        environment = _environment(spec, manifest)
+        container.process = start(name, _command(spec, environment), log=container.log, env=environment)
     except RigError as error:
         container.refusal = str(error)
         return
@@ -263,10 +266,14 @@ def _start(container: Container, spec: Json, manifest: Json) -> None:
     container.started_monotonic = time.monotonic()
 
 
-def _command(spec: Json) -> list[str]:
+def _command(spec: Json, environment: Mapping[str, str]) -> list[str]:
+    """Returns the command with the variables that it refers to as `$(NAME)`; unknown ones stay, as in Kubernetes."""
     if "command" not in spec:
         raise RigError("this node runs commands and has no images: the container needs a `command`")
-    return [*spec["command"], *spec.get("args", [])]
+    return [
+        VARIABLE.sub(lambda found: environment.get(found[1], found[0]), word)
+        for word in (*spec["command"], *spec.get("args", []))
+    ]
 
 
 def _environment(spec: Json, manifest: Json) -> dict[str, str]:

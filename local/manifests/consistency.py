@@ -21,6 +21,7 @@ OVERLAY = "another-namespace/kustomization.yaml"
 API_SERVICE = "api-service/api-service-external.yaml"
 REGISTRATION = "base/cluster-role-registration.yaml"
 READS_HPAS = "base/cluster-role-reads-hpas.yaml"
+READS_PODS = "pods-metrics/cluster-role-reads-pods.yaml"
 SERVING = "base/role-serving.yaml"
 LEADER = "base/role-leader.yaml"
 CHANGES_AUTOSCALERS = "autoscalers/cluster-role-changes-autoscalers.yaml"
@@ -89,8 +90,9 @@ def accounts_and_roles_exist(shipped: Shipped) -> Iterator[str]:
 def cluster_roles_only_read(shipped: Shipped) -> Iterator[str]:
     metrics = {"apiGroups": [EXTERNAL.name], "resources": ["*"], "verbs": ["get", "list"]}
     hpas = {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["list", "watch"]}
+    pods = {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}
     for name, role in shipped.of_kind("ClusterRole"):
-        wanted = [hpas if name == READS_HPAS else metrics]
+        wanted = [{READS_HPAS: hpas, READS_PODS: pods}.get(name, metrics)]
         if name not in {REGISTRATION, CHANGES_AUTOSCALERS} and role.get("rules") != wanted:
             yield f"{name}: rules must be {wanted}"
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from adapter.cluster.groups import Description, Kind, Owned
+from adapter.cluster.groups import Client, Description, Kind, Owned
 from adapter.kafka.group_descriptions import descriptions_in
 from adapter.verdicts.assignment import Sharing
 
@@ -235,6 +235,24 @@ def test_a_group_of_the_new_kind_may_have_the_range_assignor() -> None:
 @pytest.mark.parametrize("topology", [None, SimpleNamespace(subtopologies=None)])
 def test_a_streams_application_without_topology_reads_nothing_that_is_known(topology: object) -> None:
     assert described(Kind.STREAMS, new_group("app", topology=topology)) == {"app": Description(0)}
+
+
+IDENTITY = {"client_id": "web-0-consumer", "client_host": "/10.0.0.1"}
+
+
+@pytest.mark.parametrize(("field", "kind"), [("group_instance_id", Kind.CLASSIC), ("instance_id", Kind.CONSUMER)])
+@pytest.mark.parametrize("instance", ["web-0", None])
+def test_who_the_members_are_is_told_only_if_it_is_asked_for(field: str, kind: Kind, instance: str | None) -> None:
+    body = {"member_metadata": subscription("orders"), "member_assignment": b""}
+    parts = {"subscribed_topic_names": ["orders"], "assignment": assigned(), "target_assignment": assigned()}
+    member = SimpleNamespace(member_id="m0", **IDENTITY, **{field: instance}, **body, **parts)
+    response = SimpleNamespace(groups=[new_group("billing", members=[member], protocol_data="range")])
+    asked, plain = (descriptions_in(response, kind, with_clients=each)["billing"] for each in (True, False))
+
+    assert asked is not None
+    assert plain is not None
+    assert asked.clients == (Client("m0", instance or "", "web-0-consumer", "/10.0.0.1"),)
+    assert plain.clients == ()
 
 
 def test_nothing_is_kept_of_what_former_members_sent() -> None:

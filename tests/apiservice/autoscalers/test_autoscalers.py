@@ -1,6 +1,7 @@
 """Which HPAs are ours, and what they ask for."""
 
 import tracemalloc
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from adapter.lag.rules import AskedTopics
 from adapter.metrics.definitions import SERVED
 from adapter.metrics.requirement import Operator, Requirement
 from apiservice.autoscalers import followed as followed_module
-from apiservice.autoscalers.asked import asked_topics
+from apiservice.autoscalers.asked import NamedGroups, asked_topics
 from apiservice.autoscalers.autoscaler import (
     LONGEST,
     Autoscaler,
@@ -104,9 +105,33 @@ def test_a_selector_asks_for_the_groups_that_it_names_and_for_the_topics_of_one_
 
 
 @pytest.mark.parametrize("source", ["Object", "Pods"])
-def test_a_custom_metric_asks_for_the_same_as_the_external_one(source: str) -> None:
+def test_a_custom_metric_asks_for_the_same_as_the_external_one_and_for_the_members_if_it_is_of_pods(
+    source: str,
+) -> None:
     for metric in (ORDERS, external(group="billing"), external(LAG, expression("topic", "Exists"), group="billing")):
-        assert asked_by(custom(source, metric)) == asked_by(metric)
+        expected = {replace(asked, of_members=source == "Pods") for asked in asked_by(metric)}
+        assert asked_by(custom(source, metric)) == expected
+
+
+def test_a_named_metric_of_pods_asks_for_the_members_of_its_group() -> None:
+    named = {"billing-backlog": ("main", "Billing Service/eu")}
+    found = []
+    for source in ("Pods", "Object"):
+        autoscaler = autoscaler_of(hpa("consumer", custom(source, external("Billing-Backlog"))), named)
+        assert autoscaler is not None
+        found.append(asked_topics(autoscaler, named))
+
+    assert found == [(AskedTopics("shop", "main", "Billing Service/eu", (), of_members=True),), ()]
+
+
+def test_the_namespaces_of_hpas_with_a_metric_of_pods_are_known() -> None:
+    followed, pods = Followed(), custom("Pods", ORDERS)
+    hpas = [hpa("first", pods), hpa("second", pods, namespace="mail"), hpa("third", ORDERS, namespace="other")]
+    followed.autoscalers.listed(iter(hpas))
+    assert followed.autoscalers.namespaces_of_pods == {"shop", "mail"}
+
+    followed.autoscalers.changed("DELETED", hpa("first", pods))
+    assert followed.autoscalers.namespaces_of_pods == {"mail"}
 
 
 @pytest.mark.parametrize("source", ["Object", "Pods"])
@@ -173,7 +198,7 @@ def test_an_hpa_whose_metrics_name_more_than_20_things_is_logged_once(caplog: py
 def test_a_change_of_one_hpa_looks_at_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     followed, looked_at = Followed(), list[str]()
 
-    def counted(autoscaler: Autoscaler) -> tuple[AskedTopics, ...]:
+    def counted(autoscaler: Autoscaler, _named_groups: NamedGroups) -> tuple[AskedTopics, ...]:
         looked_at.append(autoscaler.name)
         return asked_topics(autoscaler)
 

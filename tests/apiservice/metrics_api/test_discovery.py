@@ -78,8 +78,8 @@ def test_custom_metrics_are_subresources_of_the_usual_objects(version: str) -> N
     assert {each["kind"] for each in listed} == {"MetricValueList"}
     assert [(each["name"], each["namespaced"]) for each in listed] == [
         (f"{resource}/{metric}", resource != "namespaces")
-        for resource in ("deployments.apps", "namespaces", "services")
-        for metric in ("kafka_consumergroup_lag", "Billing-Backlog")
+        for resource in ("deployments.apps", "namespaces", "pods", "services")
+        for metric in ("kafka_consumergroup_lag", "Billing-Backlog")[: 1 if resource == "pods" else 2]
     ]
 
 
@@ -92,6 +92,7 @@ def test_aggregated_discovery_has_custom_metrics_below_their_objects() -> None:
     assert {each["resource"]: each["scope"] for each in resources} == {
         "deployments.apps": "Namespaced",
         "namespaces": "Cluster",
+        "pods": "Namespaced",
         "services": "Namespaced",
     }
     assert resources[-1] == {

@@ -5,11 +5,12 @@ import contextlib
 import datetime
 from typing import Any, cast
 
+import pytest
 from cryptography import x509
 
 from adapter.conditions import Condition, ConditionStatus
 from adapter.telemetry import Telemetry
-from apiservice.api_group import EXTERNAL
+from apiservice.api_group import API_GROUPS, CUSTOM, EXTERNAL, ApiGroup
 from apiservice.auth.cluster_settings import ClusterUnreachable
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.registration import api_service
@@ -21,6 +22,8 @@ from apiservice.tls.managed import AUTHORITY_DAYS, Managed, renewed
 
 OURS = Service("lag", "kafka-lag-adapter", 443)
 SECRET = "/api/v1/namespaces/lag/secrets/kafka-lag-adapter-serving"
+OWNER = "/apis/rbac.authorization.k8s.io/v1/clusterroles/kafka-lag-adapter-registration"
+API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 NOW = datetime.datetime.now(datetime.UTC)
 DAY = datetime.timedelta(days=1)
 
@@ -151,3 +154,82 @@ def test_messages_of_the_api_server_are_for_the_log_alone() -> None:
         ("NotChecked", "v1beta1.external.metrics.k8s.io cannot be checked", "refused"),
         ("NotRegistered", "kube-apiserver does not reach this adapter", "no answer from 10.0.0.7"),
     ]
+
+
+class Registry(Objects):
+    """APIServices that can be created, and who has them."""
+
+    def __init__(self, **holders: str) -> None:
+        super().__init__()
+        self.kept = {SECRET: {"data": FRESH.data()}, OWNER: {"metadata": {"name": OURS.owner, "uid": "1"}}}
+        self.refuses: set[str] = set()
+        for version, namespace in holders.items():
+            spec = {"service": {"namespace": namespace, "name": "prometheus-adapter"}}
+            self.kept[f"{API_SERVICES}/{version}.custom.metrics.k8s.io"] = {"metadata": {}, "spec": spec}
+
+    def read(self, path: str) -> dict[str, Any]:
+        if path in self.refuses:
+            raise ClusterUnreachable("refused")
+        return cast("dict[str, Any]", self.kept.get(path))
+
+    def apply(self, path: str, document: dict[str, Any], **_options: bool) -> bool:
+        self.kept[path] = document
+        return True
+
+    def ours(self) -> set[str]:
+        """The APIServices that lead to this adapter."""
+        found = {path: each for path, each in self.kept.items() if path.startswith(API_SERVICES) and each}
+        here = {path for path, each in found.items() if each["spec"]["service"]["namespace"] == OURS.namespace}
+        return {path.rpartition("/")[2] for path in here}
+
+
+def registered(registry: Registry, groups: tuple[ApiGroup, ...] = API_GROUPS) -> Condition:
+    telemetry = Telemetry()
+    kept = Registration(
+        cast("ClusterObjects", registry),
+        OURS,
+        cast("ServingTls", Tls()),
+        telemetry,
+        may_register=True,
+        groups=lambda: groups,
+    )
+    kept.turn()
+    return telemetry.conditions.current[-1]
+
+
+EVERY = {group.api_service for group in API_GROUPS}
+
+
+def test_custom_metrics_are_registered_where_they_are_asked_for_and_nobody_has_them() -> None:
+    plain, asked = Registry(), Registry()
+    registered(plain, (EXTERNAL,))
+    registered(asked)
+
+    assert (plain.ours(), asked.ours()) == ({EXTERNAL.api_service}, EVERY)
+    first, second = (asked.kept[api_service.path_of(group)] for group in CUSTOM)
+    assert first is not None
+    assert second is not None
+    assert first["spec"]["versionPriority"] > second["spec"]["versionPriority"], "so v1beta2 is preferred"
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+def test_no_version_is_taken_from_a_server_that_holds_the_other_one(version: str) -> None:
+    """HPAs would read the preferred version here, and miss that server's metrics."""
+    registry = Registry(**{version: "monitoring"})
+    found = registered(registry)
+    other = "v1beta2" if version == "v1beta1" else "v1beta1"
+
+    assert registry.ours() == {EXTERNAL.api_service}
+    assert found.reason == "NotRegistered"
+    assert f"{version}.custom.metrics.k8s.io belongs to prometheus-adapter" in found.message
+    assert f"{other}.custom.metrics.k8s.io is not created while others hold {version}" in found.message
+
+
+def test_a_missing_right_for_custom_metrics_keeps_external_ones_registered() -> None:
+    registry = Registry()
+    registry.refuses = {api_service.path_of(group) for group in CUSTOM}
+    found = registered(registry)
+
+    assert registry.ours() == {EXTERNAL.api_service}
+    assert (found.reason, found.details) == ("NotChecked", "refused; refused")
+    assert found.message.startswith("v1beta2.custom.metrics.k8s.io cannot be checked")

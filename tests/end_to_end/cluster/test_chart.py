@@ -29,6 +29,7 @@ ALIKE = {
         ["cert-manager", "custom-metrics"],
     ),
     "autoscalers": (["autoscalers"], ["autoscalers"]),
+    "metrics of pods": (["custom-metrics", "pods-metrics"], ["pods-metrics"]),
     "volume": (["report"], ["volume"]),
     "bucket": (["report-bucket"], ["bucket"]),
     "no registration": (["no-registration"], ["no-registration"]),

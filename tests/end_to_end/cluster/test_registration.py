@@ -11,22 +11,25 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import urllib3
+import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
+from apiservice.api_group import API_GROUPS, CUSTOM, CUSTOM_V1BETA1
 from apiservice.tls import issuing
 from apiservice.tls.managed import Managed, managed_of
-from local.adapter import API_SERVICE, EXTERNAL_METRICS, Adapter, external_name, items, process
+from local.adapter import API_SERVICE, API_SERVICES, EXTERNAL_METRICS, FILES, Adapter, external_name, items, process
 from local.certificates import new_authority
 from local.kafka.broker import Kafka
 from local.kafka.tools import create_topic
 from local.kubernetes.control_plane import ControlPlane, Manifest
-from local.manifests.check import MANIFESTS, load
+from local.manifests.check import MANIFESTS, load, read
 from local.manifests.shipped import NAME
 from local.processes import free_port, wait_until
 from tests.support.real.applied import HASTY, hand_over, remark_of
@@ -34,6 +37,7 @@ from tests.support.real.applied import HASTY, hand_over, remark_of
 PLACE = "lagging"
 SECRET = f"/api/v1/namespaces/{PLACE}/secrets/{NAME}-serving"
 OWNER = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{NAME}-registration"
+CUSTOM_READ = "namespaces/default/services/any/kafka_consumergroup_lag?metricLabelSelector=group%3Dregistered"
 READ = f"{EXTERNAL_METRICS}/namespaces/default/kafka_consumergroup_lag?labelSelector=group%3Dregistered"
 MERGE = "application/merge-patch+json"
 KEDA = {"namespace": "keda", "name": "keda-operator-metrics-apiserver", "port": 443}
@@ -99,7 +103,8 @@ def cluster(plane: ControlPlane, guarded: Kafka, rig_home: Path) -> Iterator[Clu
         wait_until(running.second.is_ready, "the second replica to be ready", 60, alive=[running.second.process])
         yield running
     plane.delete(documents)
-    plane.request("DELETE", API_SERVICE)
+    for group in API_GROUPS:
+        plane.request("DELETE", f"{API_SERVICES}/{group.api_service}")
 
 
 def installed(port: int) -> list[Manifest]:
@@ -297,10 +302,42 @@ def test_a_changed_front_proxy_ca_is_taken_up_live(cluster: Cluster, tmp_path: P
     assert cluster.plane.raw(READ)[0] == 200
 
 
-def test_uninstalling_removes_the_api_service_and_no_namespace_is_stuck(cluster: Cluster) -> None:
+def answers(cluster: Cluster, path: str, status: int) -> bool:
+    return cluster.plane.raw(path)[0] == status
+
+
+def test_custom_metrics_are_registered_once_they_are_asked_for_and_nobody_else_has_a_version(cluster: Cluster) -> None:
+    patch = yaml.safe_load((MANIFESTS / "custom-metrics" / "patch-cluster-role-registration.yaml").read_text())
+    cluster.plane.ask("PATCH", OWNER, patch, content_type="application/json-patch+json")
+    shipped = read(MANIFESTS / FILES[CUSTOM_V1BETA1])
+    theirs = {"service": {"name": "prometheus-adapter", "namespace": "monitoring"}, "insecureSkipTLSVerify": True}
+    held = {**shipped, "metadata": {"name": CUSTOM_V1BETA1.api_service}, "spec": {**shipped["spec"], **theirs}}
+    cluster.plane.apply([held])
+    for replica in (cluster.first, cluster.second):
+        with replica.settings.open("a") as file:
+            file.write("customMetrics: {register: true}\n")
+
+    cluster.wait_for_remark(
+        "v1beta2.custom.metrics.k8s.io is not created while others hold v1beta1.custom.metrics.k8s.io"
+    )
+    assert cluster.plane.raw(f"{API_SERVICES}/v1beta2.custom.metrics.k8s.io")[0] == 404
+    assert cluster.plane.raw(READ)[0] == 200
+    cluster.plane.delete([held])
+    cluster.wait_for_remark("")
+    for group in CUSTOM:
+        wait_until(partial(answers, cluster, f"{group.path}/{CUSTOM_READ}", 200), group.version, 60)
+        found = cluster.plane.get(f"{API_SERVICES}/{group.api_service}")
+        assert found["metadata"]["ownerReferences"] == cluster.api_service["metadata"]["ownerReferences"]
+        assert found["spec"]["caBundle"] == cluster.api_service["spec"]["caBundle"]
+    assert cluster.plane.get("/apis/custom.metrics.k8s.io")["preferredVersion"]["version"] == "v1beta2"
+
+
+def test_uninstalling_removes_the_api_services_and_no_namespace_is_stuck(cluster: Cluster) -> None:
     owner = cluster.plane.get(OWNER)
     cluster.plane.ask("DELETE", OWNER)
-    wait_until(lambda: cluster.plane.request("GET", API_SERVICE)[0] == 404, "the APIService to be deleted", 60)
+    paths = [f"{API_SERVICES}/{group.api_service}" for group in API_GROUPS]
+    for path in paths:
+        wait_until(partial(answers, cluster, path, 404), f"{path} to be deleted", 60)
     cluster.wait_for_remark("NotChecked")
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "goes-away"}}
     cluster.plane.apply([namespace])

@@ -172,14 +172,19 @@ class FakeBrokers(Brokers):
         )
 
     def described(
-        self, plan: Mapping[int, Sequence[str]], kind: Kind
+        self, plan: Mapping[int, Sequence[str]], kind: Kind, *, with_clients: bool = False
     ) -> dict[int, Answer[dict[str, Description | None]] | Failure]:
         self._let_pass("Describe", plan)
-        self.asked_for.append((f"Describe {kind}", {node: tuple(groups) for node, groups in plan.items()}))
+        what = f"Describe {kind}{' with clients' if with_clients else ''}"
+        self.asked_for.append((what, {node: tuple(groups) for node, groups in plan.items()}))
         return {
             node: self._asked(f"Describe {kind}", node)
             or self._answered(
-                {group: self._description(group, kind) for group in groups if self._is_described(node, group)}
+                {
+                    group: self._description(group, kind, with_clients=with_clients)
+                    for group in groups
+                    if self._is_described(node, group)
+                }
             )
             for node, groups in plan.items()
         }
@@ -187,13 +192,14 @@ class FakeBrokers(Brokers):
     def _is_described(self, node: int, group: str) -> bool:
         return node not in self.kafka.loading and group not in self.kafka.undescribed
 
-    def _description(self, group: str, kind: Kind) -> Description | None:
+    def _description(self, group: str, kind: Kind, *, with_clients: bool) -> Description | None:
         if self.kafka.kinds.get(group, Kind.CLASSIC) is not kind or group not in self.kafka.members:
             return None
         is_stable = group not in self.kafka.moving
         topics = frozenset(self.kafka.members[group]) if is_stable else frozenset()
         owned = self.kafka.owned.get(group, ()) if is_stable else ()
-        return Description(self.kafka.member_counts.get(group, 1), topics, owned)
+        clients = self.kafka.clients.get(group, ()) if with_clients and is_stable else ()
+        return Description(self.kafka.member_counts.get(group, 1), topics, owned, clients=clients)
 
     def versions(self, node: int) -> Versions:
         return self.kafka.versions.get(node, NEWEST)

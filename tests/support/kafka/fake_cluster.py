@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from adapter.cluster.groups import Kind, Owned
+from adapter.cluster.groups import Client, Kind, Owned
 from adapter.kafka.versions import Versions
 
 Partition = tuple[str, int]
@@ -59,6 +59,8 @@ class Kafka:
     """Of the groups that do not have one member."""
     owned: dict[str, tuple[Owned, ...]] = field(default_factory=dict)
     """Group -> what is assigned to each of its members."""
+    clients: dict[str, tuple[Client, ...]] = field(default_factory=dict)
+    """Group -> its members, where these are asked for."""
     kinds: dict[str, Kind] = field(default_factory=dict)
     """Of the groups that are not classic."""
     shares: dict[str, dict[Partition, tuple[int, int]]] = field(default_factory=dict)

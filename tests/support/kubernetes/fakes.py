@@ -22,6 +22,7 @@ from apiservice.auth.caller import Attributes, Caller, Forbidden, Scope, Unautho
 from apiservice.auth.callers import Callers
 from apiservice.http import health
 from apiservice.metrics_api.reads import MetricReads, Replies
+from apiservice.pods.pod import Pod
 from apiservice.upstream.live import Upstreams
 
 Event = MutableMapping[str, Any]
@@ -64,6 +65,7 @@ class FakeMetrics:
 
     answers: Mapping[str, tuple[MetricValue, ...] | Exception]
     names: tuple[str, ...] = ("kafka_consumergroup_lag", "Billing-Backlog")
+    names_of_members: tuple[str, ...] = ("kafka_consumergroup_lag",)
     version: int = 1
     valid_until: float = 1060.0
     steps: Mapping[str, int] = field(default_factory=dict)
@@ -182,12 +184,17 @@ class House:
     counted: list[tuple[str, int]] = field(default_factory=list)
     upstreams: Sequence[Upstreams] = ()
     groups: tuple[ApiGroup, ...] = API_GROUPS
+    pods: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
+    """By namespace, of those whose pods are known."""
 
     def __post_init__(self) -> None:
         self.stopping = threading.Event()
         replies = Replies(self.clock)
         self.app = ApiServer(
-            [MetricReads(group, lambda: cast("Metrics", self.metrics), replies) for group in self.groups],
+            [
+                MetricReads(group, lambda: cast("Metrics", self.metrics), replies, self.pods.get)
+                for group in self.groups
+            ],
             replies,
             cast("Callers", self.callers),
             health.routes(conditions_of(self.checks), self.stopping, lambda: OWN_METRICS),

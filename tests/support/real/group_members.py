@@ -4,8 +4,9 @@ Kafka Streams and Kafka Connect are no part of the local Kafka; what their membe
 """
 
 import contextlib
+import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from local.kafka.tools import IS_MOVED
 from local.processes import Process, scratch, start, wait_until
 
 WAIT_SECONDS = 120.0
+BEAT_SECONDS = 5.0
 CONSUMER = f"{'org.apache.kafka.tools.consumer' if IS_MOVED else 'kafka.tools'}.ConsoleConsumer"
 SHARE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
 KIP_848 = ("--command-property" if KAFKA_RELEASE >= (4, 2) else "--consumer-property", "group.protocol=consumer")
@@ -78,9 +80,28 @@ def streams_member(cluster: Kafka, application: str, sources: Sequence[str], int
         tasks = _joined(client, application, name, _topology(sources, internal))
         try:
             wait_until(lambda: _holds(client, application, name, tasks), f"{application} to be Stable", WAIT_SECONDS)
-            yield
+            with _beating(lambda: _holds(client, application, name, tasks)):
+                yield
         finally:
             _beat(client, application, name, -1)
+
+
+@contextlib.contextmanager
+def _beating(beat: Callable[[], object]) -> Iterator[None]:
+    """Sends heartbeats, without which the member is dropped after 45 s."""
+    ending = threading.Event()
+
+    def run() -> None:
+        while not ending.wait(BEAT_SECONDS):
+            beat()
+
+    thread = threading.Thread(target=run, name="streams-heartbeats")
+    thread.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        thread.join()
 
 
 def _topology(sources: Sequence[str], internal: str) -> Any:  # noqa: ANN401 - the library has no types

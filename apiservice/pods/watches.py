@@ -1,0 +1,117 @@
+"""Watches the pods of each namespace in which an HPA has a Pods metric, with a thread for each.
+
+What the watches report is one condition: the pods of all these namespaces can be read."""
+
+from collections.abc import Callable, Collection
+from threading import Lock
+from typing import NamedTuple
+
+from adapter.conditions import PODS, Conditions, ConditionStatus, Definition
+from adapter.repeating import Repeating
+from apiservice.cluster_api.connection import Client
+from apiservice.cluster_api.watch import Watch
+from apiservice.pods.followed import FollowedPods
+from apiservice.pods.pod import Pod
+
+LOOK_SECONDS = 0.5
+MOST_NAMESPACES = 100
+"""Each takes a thread and a connection to kube-apiserver."""
+CONSEQUENCE = "Pods metrics of their namespaces are refused"
+
+
+class PodWatches(Repeating):
+    """`wanted` returns the namespaces whose pods are asked for."""
+
+    def __init__(self, client: Client, wanted: Callable[[], Collection[str]], conditions: Conditions) -> None:
+        super().__init__("pod-watches", is_nice=True)
+        self._client = client
+        self._wanted = wanted
+        self._report = _Report(conditions)
+        self._running: dict[str, tuple[Watch, FollowedPods]] = {}
+
+    def of(self, namespace: str) -> tuple[Pod, ...] | None:
+        """Returns all pods of the namespace; None if they are not known. Any thread may call it."""
+        running = self._running.get(namespace)
+        return None if running is None else running[1].current
+
+    def turn(self) -> float:
+        wanted = sorted(self._wanted())[:MOST_NAMESPACES]
+        for namespace in self._running.keys() - set(wanted):
+            self._end(namespace, 0.0)
+        for namespace in wanted:
+            if namespace not in self._running:
+                self._begin(namespace)
+        return LOOK_SECONDS
+
+    def stop(self, timeout_seconds: float) -> None:
+        super().stop(timeout_seconds)
+        for namespace in list(self._running):
+            self._end(namespace, timeout_seconds)
+
+    def _begin(self, namespace: str) -> None:
+        pods, path = FollowedPods(), f"/api/v1/namespaces/{namespace}/pods"
+        watch = Watch(self._client, path, pods, _OfNamespace(self._report, namespace), PODS, consequence=CONSEQUENCE)
+        self._running = {**self._running, namespace: (watch, pods)}
+        watch.start()
+
+    def _end(self, namespace: str, timeout_seconds: float) -> None:
+        running = dict(self._running)
+        watch, _ = running.pop(namespace)
+        self._running = running
+        watch.stop(timeout_seconds)
+        self._report.forget(namespace)
+
+
+class _Failure(NamedTuple):
+    reason: str
+    message: str
+    details: str
+    status: ConditionStatus
+
+
+class _Report:
+    """Makes one condition of those of all namespaces: the first one that fails counts."""
+
+    def __init__(self, conditions: Conditions) -> None:
+        self._conditions = conditions
+        self._lock = Lock()
+        self._failures: dict[str, _Failure | None] = {}
+        """Namespace -> why its pods cannot be read; None: they can be."""
+
+    def note(self, namespace: str, failure: _Failure | None) -> bool:
+        """Returns whether this is a change."""
+        with self._lock:
+            self._failures[namespace] = failure
+            return self._set()
+
+    def forget(self, namespace: str) -> None:
+        with self._lock:
+            self._failures.pop(namespace, None)
+            self._set()
+
+    def _set(self) -> bool:
+        failures = (self._failures[namespace] for namespace in sorted(self._failures))
+        failure = next((each for each in failures if each is not None), None)
+        if failure is not None:
+            reason, message, details, status = failure
+            return self._conditions.fails(PODS, reason, message, details=details, status=status)
+        if self._failures:
+            self._conditions.holds(PODS)
+        else:
+            self._conditions.forget(name=PODS.name)
+        return False
+
+
+class _OfNamespace:
+    """What the watch of one namespace reports to, in place of the conditions."""
+
+    def __init__(self, report: _Report, namespace: str) -> None:
+        self._report, self._namespace = report, namespace
+
+    def holds(self, _definition: Definition) -> None:
+        self._report.note(self._namespace, None)
+
+    def fails(
+        self, _definition: Definition, reason: str, message: str, *, details: str = "", status: ConditionStatus
+    ) -> bool:
+        return self._report.note(self._namespace, _Failure(reason, message, details, status))
