@@ -20,6 +20,7 @@ OPTIONAL_KINDS = {
     "cert-manager.io/v1": ("Certificate", "Issuer"),
     "monitoring.coreos.com/v1": ("ServiceMonitor", "PrometheusRule"),
 }
+SCALED = ("scaled.example/v1", "Scaled")
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +39,7 @@ def plane(rig_home: Path, old_authority: Authority) -> Iterator[ControlPlane]:
     more_serving = [pair.write(rig_home, name) for name, pair in issued.items()]
     with running_control_plane(rig_home / "install", more_serving=more_serving) as running:
         definitions = [definition(version, kind) for version, kinds in OPTIONAL_KINDS.items() for kind in kinds]
-        running.apply(definitions)
+        running.apply([*definitions, scaled_definition()])
         for version, kinds in OPTIONAL_KINDS.items():
             wait_until(partial(serves, running, version, kinds), f"the kinds of {version}", 60)
         yield running
@@ -76,6 +77,16 @@ def definition(version: str, kind: str) -> Manifest:
             "versions": [{"name": name, "served": True, "storage": True, "schema": schema}],
         },
     }
+
+
+def scaled_definition() -> Manifest:
+    """The kind `Scaled`, which can be scaled and has no controller: it has as many replicas as a test says. The HPA
+    controller sees a kind that is new up to 30 s later."""
+    scaled = definition(*SCALED)
+    paths = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    subresources = {"status": {}, "scale": {**paths, "labelSelectorPath": ".status.selector"}}
+    versions = [{**version, "subresources": subresources} for version in scaled["spec"]["versions"]]
+    return {**scaled, "spec": {**scaled["spec"], "versions": versions}}
 
 
 def serves(plane: ControlPlane, version: str, kinds: tuple[str, ...]) -> bool:

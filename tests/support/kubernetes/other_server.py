@@ -28,6 +28,7 @@ class Answer:
     length: int | None = None
     hangs_up: bool = False
     """Closes the connection after the answer, without having said so."""
+    retry_after: str | None = "1"
 
 
 class OtherServer:
@@ -47,6 +48,10 @@ class OtherServer:
         tls.load_cert_chain(*issued.write(folder, f"other-{issued.certificate.serial_number}"))
         self._server = _Server(tls, self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="other-server")
+
+    def answer_to(self, _path: str) -> Answer:
+        """Returns the answer to one request, which may take as long as it likes."""
+        return self.answer
 
     @property
     def port(self) -> int:
@@ -73,12 +78,13 @@ class OtherServer:
 
             def do_GET(self) -> None:
                 other.asked.append((self.path, {name.lower(): text for name, text in self.headers.items()}))
-                answer = other.answer
+                answer = other.answer_to(self.path)
                 if answer.gate is not None:
                     answer.gate.wait(60)
                 self.send_response(answer.code)
                 length = len(answer.body) if answer.length is None else answer.length
-                for name, text in {**answer.headers, "Content-Length": str(length), "Retry-After": "1"}.items():
+                retry = {} if answer.retry_after is None else {"Retry-After": answer.retry_after}
+                for name, text in {**answer.headers, "Content-Length": str(length), **retry}.items():
                     self.send_header(name, text)
                 self.end_headers()
                 self.wfile.write(answer.body)

@@ -1,0 +1,147 @@
+"""What is computed as the decision of Kubernetes' HPA controller, beside that of a real one on the same values."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from adapter.verdicts.controllers import ControllerFlags, Controllers
+from adapter.verdicts.hpa import Hpa
+from local.kubernetes.control_plane import ControlPlane
+from tests.support.hpas import Json, external, hpa, rules
+from tests.support.real.fed_hpas import FedHpa, feed, ready_pods
+
+SYNC_SECONDS = 2.0
+FLAGS = ControllerFlags(sync_seconds=SYNC_SECONDS, downscale_stabilization_seconds=5.0)
+"""Those of the local control plane."""
+SYNCS = 17
+READY = 2
+LONGEST_SECONDS = 240.0
+
+TARGET = 10_000
+"""Of every metric, in thousandths."""
+
+
+def average(name: str, number: int = 1) -> list[Json]:
+    return [external(average="10", name=f"{name}-{at}") for at in range(number)]
+
+
+def series(
+    name: str, metrics: int = 1, *, most: int = 12, fails: float = 0.0, rests: float = 0.0
+) -> list[list[int | None]]:
+    """Values for up to `most` replicas; a share of them fails, another one is 0."""
+    random = np.random.default_rng([ord(letter) for letter in name])
+    values = random.integers(1, most * TARGET, (SYNCS, metrics))
+    chance = random.random(values.shape)
+    return [
+        [
+            None if luck < fails else 0 if luck > 1 - rests else int(value)
+            for value, luck in zip(row, lucks, strict=True)
+        ]
+        for row, lucks in zip(values, chance, strict=True)
+    ]
+
+
+def near_targets(tolerances: Sequence[float]) -> list[list[int | None]]:
+    """Values that are off by so much, for one replica after another."""
+    return [[int(TARGET * (2 + at // 4) * (1 + off))] for at, off in enumerate(tolerances)]
+
+
+def fed(name: str, values: Sequence[Sequence[int | None]], *metrics: Json, replicas: int = 2, **of: object) -> FedHpa:
+    spec = {
+        "minReplicas": of.get("least", 1),
+        "maxReplicas": of.get("most", 9),
+        "metrics": [*(metrics or average(name, len(values[0])))],
+    }
+    behavior = of.get("behavior")
+    return FedHpa(name, {**spec, "behavior": without_nulls(behavior)} if behavior else spec, replicas, values)
+
+
+def without_nulls(of: object) -> object:
+    if isinstance(of, Mapping):
+        return {key: without_nulls(value) for key, value in of.items() if value is not None}
+    return of
+
+
+def all_hpas() -> list[FedHpa]:
+    both = {"scaleUp": rules("Pods 1 5", "Percent 50 3", window=3), "scaleDown": rules("Pods 1 3", window=7)}
+    least = {
+        "scaleUp": rules("Pods 3 5", "Percent 50 9", select="Min"),
+        "scaleDown": rules("Pods 2 5", "Percent 50 9", select="Min"),
+    }
+    tolerant = {"scaleUp": rules(tolerance="0"), "scaleDown": rules(tolerance="500m")}
+    only_up = {"scaleUp": rules("Percent 100 3", window=5), "scaleDown": rules(select="Disabled")}
+    quick = {"scaleUp": rules("Pods 4 3"), "scaleDown": rules("Percent 100 3")}
+    alternating = {"scaleUp": rules("Pods 1 11"), "scaleDown": rules("Pods 9 3")}
+    off = np.linspace(-0.6, 0.2, SYNCS).tolist()
+    return [
+        fed("plain", series("plain")),
+        fed("windows-and-policies", series("windows-and-policies"), behavior=both),
+        fed("least-change", series("least-change"), behavior=least, most=12),
+        fed("tolerance", near_targets(off), behavior=tolerant, replicas=5),
+        fed("same-tolerance", near_targets(off[::-1]), replicas=4),
+        fed("some-fail", series("some-fail", 2, fails=0.35), behavior=quick),
+        fed("only-up", series("only-up", most=9), behavior=only_up),
+        fed("zero", series("zero", rests=0.5), least=0, behavior=quick),
+        fed("zero-without-behavior", series("zero-without-behavior", rests=0.6), least=0),
+        fed("value", series("value", most=3), external(value="10", name="value-0")),
+        fed("outdated-changes", series("outdated-changes"), behavior=alternating, most=12),
+    ]
+
+
+@pytest.fixture(scope="module")
+def decided(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, FedHpa]:
+    """What the real controller did; all HPAs at once, since most of the time is spent waiting."""
+    namespace: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fed-hpas"}}
+    hpas = all_hpas()
+    plane.apply([namespace])
+    ready_pods("value", READY, plane, "fed-hpas")
+    feed(plane, tmp_path_factory.mktemp("feeding"), "fed-hpas", hpas, LONGEST_SECONDS)
+    plane.delete([namespace])
+    return {each.name: each for each in hpas}
+
+
+@pytest.mark.parametrize("name", [each.name for each in all_hpas()])
+def test_a_real_controller_decides_as_it_is_computed(name: str, decided: Mapping[str, FedHpa]) -> None:
+    it = decided[name]
+    of = hpa(
+        *it.spec["metrics"], least=it.spec["minReplicas"], most=it.spec["maxReplicas"], behavior=it.spec.get("behavior")
+    )
+    certain = next(_uncertain(it, of), SYNCS)
+    real = [sync.spec for sync in it.syncs[1 : certain + 1]]
+
+    assert computed(it, of)[:certain] == real
+    assert certain >= SYNCS // 2, "the machine was too slow to know which records were within a window"
+    assert len(set(real)) > 1
+
+
+def computed(it: FedHpa, of: Hpa) -> list[int]:
+    """What follows from what the controller saw in each sync."""
+    controllers = Controllers([of], FLAGS)
+    return [
+        int(
+            controllers.sync(
+                now,
+                np.array([[np.nan if value is None else value] for value in values], float),
+                *(np.array([number]) for number in (sync.spec, sync.status, READY)),
+            )[0]
+        )
+        for now, values, sync in zip(it.replied, it.values, it.syncs, strict=False)
+    ]
+
+
+def _uncertain(it: FedHpa, of: Hpa) -> Iterator[int]:
+    """Yields the syncs in which an earlier record may have been within a window or a period, or not: when exactly the
+    controller made it, is only known to lie between its reply and the next sync less the time between two."""
+    behavior = of.behavior
+    spans = {FLAGS.downscale_stabilization_seconds}
+    if behavior is not None:
+        directions = (behavior.scale_up, behavior.scale_down)
+        spans |= {float(policy.period_seconds) for rules in directions for policy in rules.policies}
+        spans |= {float(rules.stabilization_window_seconds or 0) for rules in directions}
+    latest = [sync.arrived - SYNC_SECONDS for sync in it.syncs[1:]]
+    for at in range(SYNCS):
+        for before in range(at):
+            least, most = it.replied[at] - latest[before], latest[at] - it.replied[before]
+            if any(least <= span <= most for span in spans):
+                yield at
