@@ -52,7 +52,7 @@ class ApiServer:
         names = {api.group: partial(self._names, api) for api in apis}
         self._others = _framework(of_both_ports, discovery.routes(names), openapi.routes(names, version))
         self._apis, self._replies = apis, replies
-        self._upstreams = {group: each for each in upstreams for group in each.groups}
+        self._upstreams = {group.path: each for each in upstreams for group in each.groups}
         self._callers = callers
         self._count_read = count_read
 
@@ -92,7 +92,7 @@ class ApiServer:
 
     def _names(self, api: MetricReads) -> tuple[str, ...]:
         """Returns what discovery lists."""
-        upstreams = self._upstreams.get(api.group)
+        upstreams = self._upstreams.get(api.path)
         return api.resources if upstreams is None else upstreams.names_beside(api.resources)
 
     def _read_of(self, path: str) -> tuple[MetricReads, Read] | tuple[None, None]:
@@ -104,7 +104,7 @@ class ApiServer:
 
     def _upstream_for(self, api: MetricReads, metric: str, scope: Scope) -> Upstream | None:
         """Our metrics win, also for those who may not read them. What an adapter asks for is not passed on again."""
-        upstreams = self._upstreams.get(api.group)
+        upstreams = self._upstreams.get(api.path)
         if upstreams is None or api.spelled(metric) or (b"user-agent", AGENT.encode()) in scope["headers"]:
             return None
         return upstreams.current

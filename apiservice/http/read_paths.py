@@ -1,6 +1,7 @@
 """Which metric of what a path reads."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from apiservice.api_group import ApiGroup
@@ -45,25 +46,22 @@ class Read(NamedTuple):
 
 def reads_of(group: ApiGroup) -> Callable[[str], Read | None]:
     """Returns what finds the read of a path; None for a path that reads no metric of the group."""
-    prefix, read_at = f"{group.path}/", _of_object if group.describes_objects else _of_namespace
-
-    def read_of(path: str) -> Read | None:
-        if not path.startswith(prefix):
-            return None
-        parts = path.removeprefix(prefix).removesuffix("/").split("/")
-        return read_at(parts) if all(parts) else None
-
-    return read_of
+    if group.describes_objects:
+        return partial(_of_object, f"{group.path}/")
+    return partial(_of_namespace, f"{group.path}/namespaces/")
 
 
-def _of_namespace(parts: list[str]) -> Read | None:
-    match parts:
-        case ["namespaces", namespace, metric]:
-            return Read(namespace, metric)
-    return None
+def _of_namespace(prefix: str, path: str) -> Read | None:
+    if not path.startswith(prefix):
+        return None
+    namespace, _, metric = path.removeprefix(prefix).removesuffix("/").partition("/")
+    return Read(namespace, metric) if namespace and metric and "/" not in metric else None
 
 
-def _of_object(parts: list[str]) -> Read | None:
+def _of_object(prefix: str, path: str) -> Read | None:
+    parts = path.removeprefix(prefix).removesuffix("/").split("/") if path.startswith(prefix) else []
+    if not all(parts):
+        return None
     match parts:
         case ["namespaces", namespace, "metrics", metric]:
             return Read(namespace, metric, Handle(NAMESPACES, "", namespace))

@@ -35,10 +35,9 @@ _LONGEST_KEPT = 2000
 class ReplyKey(NamedTuple):
     """The key of a cached reply."""
 
-    path: str
-    """Of the group's version."""
+    place: str | tuple[str, Handle]
+    """The path of the group's version, with the object that the reply describes."""
     metric: str
-    handle: Handle | None
     query: bytes
     audience: Audience | None
 
@@ -90,7 +89,7 @@ class MetricReads:
         self.group = group
         self.read_of = reads_of(group)
         """Returns what a path reads; None for other paths."""
-        self._path = group.path
+        self.path = group.path
         self._metrics = metrics
         self._replies = replies
         self._pods_in = pods_in
@@ -113,7 +112,8 @@ class MetricReads:
     async def answer(self, read: Read, query: bytes) -> Response:
         metrics, replies = self._metrics(), self._replies
         version = metrics.version
-        key = ReplyKey(self._path, read.metric, read.handle, query, metrics.audience_of(read.namespace))
+        place = self.path if read.handle is None else (self.path, read.handle)
+        key = ReplyKey(place, read.metric, query, metrics.audience_of(read.namespace))
         kept = replies.kept.get(key)
         if kept is None or kept.version != version or replies.monotonic() >= kept.valid_until:
             kept = await self._made(metrics, key, version, read)
