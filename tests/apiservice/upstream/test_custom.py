@@ -1,6 +1,7 @@
 """Reads of custom metrics that are passed on to another server of them, as prometheus-adapter is one."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -17,9 +18,11 @@ RESOURCES = ("pods/http_requests", "namespaces/http_requests", "jobs.batch/kafka
 
 
 @pytest.fixture
-def beside(beside: Beside) -> Beside:
+def beside(beside: Beside) -> Iterator[Beside]:
     beside.other.answer = LIST
-    return replace(beside, groups=CUSTOM)
+    of_custom = replace(beside, groups=CUSTOM)
+    yield of_custom
+    of_custom.upstreams.stop(60)
 
 
 def house(beside: Beside, **parts: FakeCallers) -> House:
