@@ -27,17 +27,19 @@ class Readable:
 
 
 def readable_in(chosen: Sequence[Selection], shape: Replicas | None) -> tuple[Readable, ...]:
-    """Returns what each selected group has of the selection. `shape`: of the metric, if it is one of replicas."""
+    """Returns what each selected group has of the selection; nothing while it is in doubt whether a topic is read.
+
+    `shape`: of the metric, if it is one of replicas."""
     found: dict[tuple[str, str], dict[str, int]] = {}
     sharing: dict[tuple[str, str], Sharing] = {}
     for one in chosen:
         layout, totals = one.view.layout, one.totals
+        if any(totals.is_in_doubt[entry] for entry in one.entries):
+            return ()
         for entry in one.entries:
             group, topic = layout.groups[totals.group[entry]], layout.topics[totals.topic[entry]]
             sharing[one.view.cluster, group] = one.view.sharing_of(group)
-            # A topic that no member read when the group was last described takes no member.
-            if not totals.is_in_doubt[entry]:
-                found.setdefault((one.view.cluster, group), {})[topic] = len(one.rows_of(entry))
+            found.setdefault((one.view.cluster, group), {})[topic] = len(one.rows_of(entry))
     each = 1 if shape is None else shape.consumers_per_replica
     return tuple(Readable(*place, topics, sharing[place], each) for place, topics in found.items())
 

@@ -70,13 +70,17 @@ class Activator:
         marked = (hpa for hpa in hpas if SCALE_TO_ZERO in hpa.annotations or ASLEEP_SINCE in hpa.annotations)
         asking = {(*hpa.place, hpa.target): hpa for hpa in marked}
         self._follow_removals(asking, is_leader=is_leader)
+        due: dict[Step, list[Callable[[], bool]]] = {step: [] for step in Step}
         for key, hpa in asking.items():
             asked = _asked(hpa, rivals) if is_allowed else _Asked(None, why_not="the settings do not allow it")
             state = self._states.setdefault(key, _State())
             step = self._decided(state, hpa, asked, metrics, is_leader=is_leader)
             if is_leader:
                 self._writes.report(hpa, ACTION, "ScaleToZeroRefused", asked.refusal)
-                self._writes.tried(hpa, partial(self._take, step, state, hpa, asked))
+                due[step].append(partial(self._writes.tried, hpa, partial(self._take, step, state, hpa, asked)))
+        # Messages wait for those that wake, so they come first.
+        for act in (*due[Step.WAKE], *due[Step.SLEEP], *due[Step.CHECK]):
+            act()
 
     def _follow_removals(self, asking: Mapping[_Key, Autoscaler], *, is_leader: bool) -> None:
         """Wakes what sleeps although its HPA has lost its annotations or metrics, has another target, or is gone."""

@@ -39,7 +39,9 @@ UNKNOWN = Limit(None)
 def limit_of(read: Sequence[Readable], wish: CapWish, least: int, known_until: float) -> Limit:
     """`read`: what each of the HPA's metrics covers. `least`: the HPA's `minReplicas`."""
     groups = {(each.cluster, each.group) for each in read}
-    if len(groups) != 1:
+    if not groups:
+        return UNKNOWN
+    if len(groups) > 1:
         named = ", ".join(sorted(f"{group} in {cluster}" for cluster, group in groups)[:3])
         return Limit(None, f"its metrics are about several groups ({named}), and a partition belongs to one")
     limits = [limit for limit in (combined(read).most_replicas, wish.ceiling) if limit is not None]

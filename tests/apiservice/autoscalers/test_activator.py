@@ -618,6 +618,23 @@ def test_a_silent_api_server_is_asked_once_in_a_round(world: World) -> None:
     assert len(world.objects.reads) == 1
 
 
+def test_what_must_wake_comes_before_what_may_sleep(world: World) -> None:
+    waiting = hpa("waiting", external("records-lag-max", group="billing", topic="orders"), currentReplicas=0)
+    waiting["metadata"] |= {"annotations": {**ASKS, ASLEEP_SINCE: "2026-11-24T05:00:00Z"}, "resourceVersion": "1"}
+    waiting["spec"]["minReplicas"] = 1
+    world.others = [waiting]
+    world.objects.put(HPA.replace("consumer", "waiting"), waiting)
+    world.objects.put(SCALE.replace("consumer", "waiting"), {"metadata": {}, "spec": {"replicas": 0}})
+    world.metrics = FakeMetrics({LAG: lag(0), "records-lag-max": lag(0)}, names=(LAG, "records-lag-max"))
+    world.look()
+    world.look_for(COOLDOWN_SECONDS - 10)
+    world.metrics.answers = {LAG: lag(0), "records-lag-max": lag(1)}
+
+    world.look(10)
+
+    assert world.writes() == [*WAKE, *SLEEP]
+
+
 def test_without_permission_by_the_settings_nothing_is_asked_or_reported(world: World) -> None:
     world.allowed = AutoscalerChanges()
 

@@ -13,6 +13,7 @@ from adapter.metrics.partitions import Readable
 from adapter.metrics.problems import ValueUnavailable
 from adapter.metrics.query import Metrics
 from adapter.settings.models import AutoscalerChanges
+from adapter.verdicts.assignment import Sharing
 from apiservice.autoscalers.annotations import MAX_REPLICAS, MAX_REPLICAS_BEFORE, MAX_REPLICAS_CEILING
 from apiservice.autoscalers.cap import LOWER_SECONDS
 from apiservice.autoscalers.changes import Changes
@@ -36,6 +37,8 @@ class FakeMetrics:
     read: Mapping[str, int | AdapterError]
     groups: Mapping[str, str] = field(default_factory=dict)
     """Topic -> its group, if it is not billing."""
+    sharing: Sharing = Sharing.BY_TOPIC
+    is_in_doubt: bool = False
     version: int = 0
     valid_until: float = 0.0
 
@@ -45,7 +48,8 @@ class FakeMetrics:
         count = self.read[topic]
         if isinstance(count, AdapterError):
             raise count
-        return (Readable("main", self.groups.get(topic, "billing"), {topic: count}),), self.valid_until
+        covered = Readable("main", self.groups.get(topic, "billing"), {topic: count}, self.sharing)
+        return () if self.is_in_doubt else (covered,), self.valid_until
 
 
 @dataclass
@@ -286,6 +290,24 @@ def test_metrics_of_several_groups_are_refused(world: World, caplog: pytest.LogC
 
     assert (world.maximum, world.posted()) == (1, ["MaxReplicasRefused"])
     assert ["about several groups" in each.getMessage() for each in caplog.records] == [True]
+
+
+@pytest.mark.parametrize(("ceiling", "maximum"), [(None, 1), ("6", 6)])
+def test_a_share_group_is_limited_by_the_ceiling_alone(world: World, ceiling: str | None, maximum: int) -> None:
+    world.annotate(MAX_REPLICAS_CEILING, ceiling)
+    world.metrics.sharing = Sharing.SEVERAL_READERS
+
+    world.look_for(100)
+
+    assert world.maximum == maximum
+
+
+def test_nothing_changes_while_it_is_in_doubt_what_is_read(world: World) -> None:
+    world.metrics.is_in_doubt = True
+
+    world.look_for(2 * LOWER_SECONDS)
+
+    assert (world.maximum, world.posted()) == (1, [])
 
 
 def test_a_changed_hpa_is_not_overwritten(world: World) -> None:

@@ -88,11 +88,12 @@ def demos(output: Path) -> Iterator[list[Demo]]:
     assert output.exists()
 
 
+@pytest.mark.parametrize("arguments", [(), ("--activator",)], ids=["by the HPA", "by the adapter"])
 def test_the_replicas_go_from_0_to_3_to_0_and_wake_again_and_no_further_part_is_brought(
-    output: Path, cache: Path, demos: list[Demo]
+    output: Path, cache: Path, demos: list[Demo], arguments: tuple[str, ...]
 ) -> None:
     needed = set(cache.iterdir())
-    demo = Demo(output, "--messages", "4000")
+    demo = Demo(output, "--messages", "4000", *arguments)
     demos.append(demo)
     demo.wait_for(WAITING, 240)
 
@@ -129,7 +130,7 @@ def test_whatever_ends_the_demo_nothing_of_it_is_left(
 
 def replicas(printed: str) -> list[int]:
     """The column of that name, row by row."""
-    return [int(found) for found in re.findall(r"\(avg\) +0 +3 +(\d+) +\S+$", printed, re.MULTILINE)]
+    return [int(found) for found in re.findall(r"\(avg\) +[01] +3 +(\d+) +\S+$", printed, re.MULTILINE)]
 
 
 def one_after_another(values: list[int], wanted: list[int]) -> bool:

@@ -9,16 +9,27 @@ from pathlib import Path
 import pytest
 import yaml
 
+from apiservice.autoscalers.annotations import ACTIVATION, COOLDOWN, SCALE_TO_ZERO
 from local.adapter import EXTERNAL_METRICS, Adapter
 from local.downloads import command_line_tools
 from local.kafka.broker import Kafka
 from local.processes import wait_until
-from tests.support.real.asleep import INTERVAL_SECONDS, WAIT_SECONDS, Consumer, Stage, consumer, deployment, hpa
+from tests.support.real.asleep import (
+    COOLDOWN_SECONDS,
+    INTERVAL_SECONDS,
+    WAIT_SECONDS,
+    Consumer,
+    Stage,
+    consumer,
+    hpa,
+    target,
+)
 
 PAGE = Path(__file__).parents[3] / "docs/scale-to-zero.md"
 COMPLETE = re.compile(r'^kafka_lag_adapter_cycles_total\{cluster="main",outcome="\w+"\} (\S+)$', re.MULTILINE)
 
 NAMES = (
+    "activation",
     "steps",
     "released",
     "disabled",
@@ -73,6 +84,23 @@ def test_replicas_go_from_one_to_zero_to_three_to_zero_and_to_one(stage: Stage, 
         assert adapter.process.is_running()
 
 
+def test_what_waits_up_to_the_activation_wakes_nothing_and_keeps_nothing_awake(stage: Stage, adapter: Adapter) -> None:
+    """KEDA's activationLagThreshold and cooldownPeriod, on a StatefulSet."""
+    asks = {SCALE_TO_ZERO: "true", COOLDOWN: f"{COOLDOWN_SECONDS}s", ACTIVATION: "5"}
+    with consumer(stage, "activation", annotations=asks, kind="StatefulSet") as one:
+        one.produce(6)
+        wait_for_cycles(adapter, 2 * COOLDOWN_SECONDS)
+        assert one.state == (1, False)
+        one.read_until(1)
+        began = time.monotonic()
+        put_to_sleep(one)
+        assert time.monotonic() - began >= COOLDOWN_SECONDS - INTERVAL_SECONDS
+        wait_for_cycles(adapter, 3)
+        assert one.state == (0, True)
+        one.produce(1)
+        one.wait_for(1, is_marked=False)
+
+
 def sleeping(stage: Stage) -> str:
     """What the command of the page prints."""
     (command,) = re.findall(r"^   (kubectl get hpa .*)$", PAGE.read_text(), re.MULTILINE)
@@ -114,11 +142,11 @@ def test_a_target_that_is_deleted_while_it_sleeps_is_no_trouble_and_a_new_one_is
 ) -> None:
     with consumer(stage, "replaced") as one:
         put_to_sleep(one)
-        stage.plane.delete([deployment("replaced")])
+        stage.plane.delete([target("replaced")])
         one.produce(1)
         wait_until(lambda: not one.is_marked, "the mark to be gone", WAIT_SECONDS)
         one.read_until(1)
-        stage.plane.apply([deployment("replaced")])
+        stage.plane.apply([target("replaced")])
         put_to_sleep(one)
         assert "warn: autoscaler-changes" not in adapter.get_plain("/readyz?verbose")[1].decode()
 

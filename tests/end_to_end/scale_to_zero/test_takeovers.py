@@ -5,9 +5,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-import pytest
-
-from local.adapter import Adapter, process
+from local.adapter import EXTERNAL_METRICS, Adapter, process
+from local.manifests.check import MANIFESTS, load
 from local.manifests.shipped import NAME
 from local.processes import free_port, wait_until
 from tests.support.real.asleep import WAIT_SECONDS, Stage, consumer
@@ -20,41 +19,25 @@ HASTY = (
 )
 
 
-def wait_for_the_end(one: Adapter) -> None:
-    assert one.process.wait(WAIT_SECONDS) == 9, one.process.log_tail()
+def test_a_process_that_is_killed_after_any_write_leaves_what_the_next_one_can_continue(stage: Stage) -> None:
+    with consumer(stage, "killed") as one:
 
+        def state_after(writes: int) -> tuple[int, bool]:
+            with stage.adapter(stage.killed_after(writes), scaleToZero=True) as doomed:
+                assert doomed.process.wait(WAIT_SECONDS) == 9, doomed.process.log_tail()
+            return one.state
 
-@pytest.mark.parametrize(("write", "left"), [(1, (1, True)), (2, (0, True))], ids=["marked", "scaled to zero"])
-def test_a_process_that_is_killed_while_it_puts_to_sleep_leaves_what_the_next_one_can_continue(
-    stage: Stage, write: int, left: tuple[int, bool]
-) -> None:
-    with consumer(stage, f"killed-asleep-{write}") as one:
-        with stage.adapter(stage.killed_at(write), scaleToZero=True) as doomed:
-            wait_for_the_end(doomed)
-        assert one.state == left
-
+        assert state_after(1) == (1, True), "marked"
+        assert state_after(1) == (1, False), "the mark is removed, because it has replicas"
+        assert state_after(2) == (0, True), "marked and scaled to zero"
+        one.produce(1)
+        assert state_after(1) == (1, True), "scaled up"
+        assert state_after(1) == (1, False), "the mark is removed"
+        one.read_until(1)
         with stage.adapter(scaleToZero=True):
             one.wait_for(0, is_marked=True)
             one.produce(1)
             one.wait_for(1, is_marked=False)
-
-
-@pytest.mark.parametrize(("write", "left"), [(1, (1, True)), (2, (1, False))], ids=["scaled up", "mark removed"])
-def test_a_process_that_is_killed_while_it_wakes_leaves_what_the_next_one_can_continue(
-    stage: Stage, write: int, left: tuple[int, bool]
-) -> None:
-    with consumer(stage, f"killed-awake-{write}") as one:
-        with stage.adapter(scaleToZero=True):
-            one.wait_for(0, is_marked=True)
-        one.produce(1)
-        with stage.adapter(stage.killed_at(write), scaleToZero=True) as doomed:
-            wait_for_the_end(doomed)
-        assert one.state == left
-
-        with stage.adapter(scaleToZero=True):
-            one.wait_for(1, is_marked=False)
-            one.read_until(1)
-            one.wait_for(0, is_marked=True)
 
 
 @contextmanager
@@ -106,3 +89,22 @@ def test_only_the_holder_of_the_lease_acts_and_the_next_one_wakes_what_sleeps(st
 
         assert "from 0 to 1" in other.process.log.read_text()
         assert one.events() == ["ScaledToZero", "ScaledFromZero"] * 2
+
+
+def test_without_the_rights_everything_else_works_and_it_is_said_once(stage: Stage) -> None:
+    rights = load(MANIFESTS / "autoscalers")
+    stage.plane.delete(rights)
+    with consumer(stage, "unallowed") as one, stage.adapter(scaleToZero=True) as running:
+
+        def remarks() -> str:
+            return running.get_plain("/readyz?verbose")[1].decode()
+
+        wait_until(lambda: "warn: autoscaler-changes: Forbidden" in remarks(), "the condition", WAIT_SECONDS)
+        read = f"{EXTERNAL_METRICS}/namespaces/default/kafka_consumergroup_lag?labelSelector=group%3Dunallowed"
+        wait_until(lambda: stage.plane.raw(read)[0] == 200, "a value", WAIT_SECONDS)
+        assert one.state == (1, False)
+        stage.plane.apply(rights)
+        one.wait_for(0, is_marked=True)
+        wait_until(lambda: "info: autoscaler-changes: Written" in remarks(), "the condition", WAIT_SECONDS)
+
+        assert running.process.log.read_text().count("autoscaler-changes: Forbidden") == 1

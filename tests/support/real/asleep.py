@@ -23,19 +23,19 @@ INTERVAL_SECONDS = 1.0
 COOLDOWN_SECONDS = 3
 WAIT_SECONDS = 90.0
 MERGE = "application/merge-patch+json"
-KILLED_AT = (
+KILLED_AFTER = (
     "import os; from apiservice.cluster_api.objects import ClusterObjects; "
-    "original, writes = ClusterObjects._is_written, [0]\n"
+    "original, count = ClusterObjects._is_written, [0]\n"
     "def counted(*arguments, **options):\n"
     "    result = original(*arguments, **options)\n"
     "    if 'events' not in arguments[2]:\n"
-    "        writes[0] += 1\n"
-    "        if writes[0] == {write}: os._exit(9)\n"
+    "        count[0] += 1\n"
+    "        if count[0] == {writes}: os._exit(9)\n"
     "    return result\n"
     "ClusterObjects._is_written = counted\n"
     "from apiservice.__main__ import main; main()"
 )
-"""The installed command, which ends without a trace right after its `write`th write for an HPA."""
+"""The installed command, which ends without a trace after so many writes for an HPA."""
 
 _numbers = itertools.count(1)
 
@@ -73,8 +73,8 @@ class Stage:
         ) as running:
             yield running
 
-    def killed_at(self, write: int) -> list[str]:
-        return [sys.executable, "-c", KILLED_AT.format(write=write)]
+    def killed_after(self, writes: int) -> list[str]:
+        return [sys.executable, "-c", KILLED_AFTER.format(writes=writes)]
 
     def settings(self, **autoscalers: bool) -> dict[str, Any]:
         return {
@@ -99,10 +99,11 @@ class Consumer:
     kafka: Kafka
     name: str
     namespace: str = "default"
+    kind: str = "Deployment"
 
     @property
-    def deployment(self) -> str:
-        return f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{self.name}"
+    def target(self) -> str:
+        return f"/apis/apps/v1/namespaces/{self.namespace}/{self.kind.lower()}s/{self.name}"
 
     @property
     def hpa(self) -> str:
@@ -110,7 +111,7 @@ class Consumer:
 
     @property
     def replicas(self) -> int:
-        return int(self.plane.get(f"{self.deployment}/scale")["spec"].get("replicas", 0))
+        return int(self.plane.get(f"{self.target}/scale")["spec"].get("replicas", 0))
 
     @property
     def is_marked(self) -> bool:
@@ -141,7 +142,7 @@ class Consumer:
 
     def scale(self, replicas: int) -> None:
         """As somebody else."""
-        self.patch(f"{self.deployment}/scale", {"spec": {"replicas": replicas}})
+        self.patch(f"{self.target}/scale", {"spec": {"replicas": replicas}})
 
     def produce(self, count: int) -> None:
         produce(self.kafka, self.name, count)
@@ -152,30 +153,30 @@ class Consumer:
 
 @contextlib.contextmanager
 def consumer(
-    stage: Stage, name: str, *, annotations: Mapping[str, str] | None = None, most: int = 3
+    stage: Stage, name: str, *, annotations: Mapping[str, str] | None = None, most: int = 3, kind: str = "Deployment"
 ) -> Iterator[Consumer]:
     """One replica, which has read everything. `annotations`: instead of those that ask for zero."""
-    made = Consumer(stage.plane, stage.kafka, name)
+    made = Consumer(stage.plane, stage.kafka, name, kind=kind)
     if name not in stage.prepared:
         stage.prepare(name)
-    documents = [deployment(name), hpa(name, annotations, most)]
+    documents = [target(name, kind), hpa(name, annotations, most, kind)]
     stage.plane.apply(documents)
     yield made
     stage.plane.delete(documents)
 
 
-def deployment(name: str, replicas: int = 1) -> Manifest:
+def target(name: str, kind: str = "Deployment") -> Manifest:
     labels = {"app": name}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "none"}]}}
     return {
         "apiVersion": "apps/v1",
-        "kind": "Deployment",
+        "kind": kind,
         "metadata": {"name": name, "namespace": "default"},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template},
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
     }
 
 
-def hpa(name: str, annotations: Mapping[str, str] | None = None, most: int = 3) -> Manifest:
+def hpa(name: str, annotations: Mapping[str, str] | None = None, most: int = 3, kind: str = "Deployment") -> Manifest:
     asks = {SCALE_TO_ZERO: "true", COOLDOWN: f"{COOLDOWN_SECONDS}s"}
     metric = {"name": METRIC, "selector": {"matchLabels": {"group": name, "topic": name}}}
     target = {"type": "AverageValue", "averageValue": "1000"}
@@ -188,7 +189,7 @@ def hpa(name: str, annotations: Mapping[str, str] | None = None, most: int = 3) 
             "annotations": dict(asks if annotations is None else annotations),
         },
         "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": kind, "name": name},
             "minReplicas": 1,
             "maxReplicas": most,
             "metrics": [{"type": "External", "external": {"metric": metric, "target": target}}],
