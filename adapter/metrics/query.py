@@ -38,6 +38,8 @@ class Reading:
     version: int
     valid_until: float
     """In seconds of the monotonic clock: when its oldest part becomes too old."""
+    is_fallback: bool = False
+    """Whether the value is not known, and this is what its owner wants instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ class Metrics:
         labels = {key: next(iter(names)) for key, names in named_once.items() if len(names) == 1}
         values = (MetricValue(labels, 1000 * fallback.replicas, now + to_epoch),)
         warning = f"{fallback.replicas} replicas by the fallback, refused since {utc_text(since + to_epoch)}: {refusal}"
-        return Reading(served.name, values, (warning,), version, valid_until=now + LOOK_SECONDS)
+        return Reading(served.name, values, (warning,), version, valid_until=now + LOOK_SECONDS, is_fallback=True)
 
     def _known(
         self,

@@ -178,7 +178,7 @@ def _asked(hpa: Autoscaler, rivals: Rivals) -> _Asked:
 
 
 def _levels(metrics: Metrics, hpa: Autoscaler) -> Levels:
-    """Reads each metric as the HPA does; whatever is refused is unknown."""
+    """Reads each metric as the HPA does; whatever is refused or replaced by a fallback is unknown."""
     milli: list[int | None] = []
     known_until = float("inf")
     for metric in hpa.metrics:
@@ -187,7 +187,7 @@ def _levels(metrics: Metrics, hpa: Autoscaler) -> Levels:
         except AdapterError:
             milli.append(None)
         else:
-            milli.append(sum(value.milli for value in reading.values))
+            milli.append(None if reading.is_fallback else sum(value.milli for value in reading.values))
             known_until = min(known_until, reading.valid_until)
     return Levels(tuple(milli), known_until)
 

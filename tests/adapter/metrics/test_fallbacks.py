@@ -66,6 +66,7 @@ def test_the_fallback_is_served_once_the_lag_has_been_unknown_for_longer_than_it
     assert isinstance(reader.after(180).refusal("r"), ValueUnavailable)
     reading = reader.after(1).read("r")
     assert reading.values == (({"group": "billing", "topic": "orders"}, 6000, EPOCH + 181),)
+    assert reading.is_fallback
     (warning,) = reading.warnings
     assert warning == (
         "6 replicas by the fallback, refused since 2026-11-18T11:06:40Z: number of replicas of group billing is not"

@@ -237,6 +237,15 @@ def test_the_unknown_never_wakes(world: World) -> None:
     assert world.writes() == []
 
 
+def test_a_fallback_is_no_known_value_and_never_wakes(world: World) -> None:
+    world.sleep()
+    world.metrics.answers, world.metrics.is_fallback = {LAG: lag(6)}, True
+
+    world.look_for(600)
+
+    assert world.writes() == []
+
+
 def test_one_metric_with_work_wakes_although_another_is_unknown(world: World) -> None:
     world.change(metrics=[ORDERS, external("records-lag-max", group="billing", topic="orders")])
     names = ("kafka_consumergroup_lag", "records-lag-max")

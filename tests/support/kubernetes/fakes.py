@@ -75,6 +75,7 @@ class FakeMetrics:
     threads: list[str] = field(default_factory=list)
     """Of each read."""
     warnings: tuple[str, ...] = ()
+    is_fallback: bool = False
     asked: list[Question] = field(default_factory=list)
     tenants: frozenset[str] = frozenset()
     """Namespaces that may not read everything."""
@@ -104,7 +105,7 @@ class FakeMetrics:
         if isinstance(answer, Exception):
             raise answer
         name = next(name for name in self.names if name.lower() == metric.lower())
-        return Reading(name, answer, self.warnings, self.version, self.valid_until)
+        return Reading(name, answer, self.warnings, self.version, self.valid_until, self.is_fallback)
 
     def effort(
         self,
