@@ -3,6 +3,7 @@
 The members take seconds for a message, or never commit, so every pod's lag hardly moves."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -158,9 +159,23 @@ def test_the_hpa_controller_scales_by_the_lag_of_the_pods_of_a_classic_group(
     control_plane.delete([consumers])
 
 
-@pytest.mark.usefixtures("adapter", "node", "allowed")
+def described_in(adapter: Adapter, request: str, cycles: int) -> tuple[int, int]:
+    """How many such requests were sent in at least so many cycles, and how many cycles there were."""
+    names = (rf'broker_requests_total\{{[^}}]*request="{request}"\}}', r"cycle_duration_seconds_count\{[^}]*\}")
+
+    def counted() -> list[int]:
+        text = adapter.get_plain("/metrics")[1].decode()
+        return [sum(map(int, map(float, re.findall(rf"{name} (\S+)", text)))) for name in names]
+
+    before = counted()
+    wait_until(lambda: counted()[1] >= before[1] + cycles, f"{cycles} cycles", WAIT_SECONDS)
+    descriptions, ran = (after - former for after, former in zip(counted(), before, strict=True))
+    return descriptions, ran
+
+
+@pytest.mark.usefixtures("node", "allowed")
 def test_a_member_of_a_kip_848_group_is_found_by_its_client_id(
-    control_plane: ControlPlane, one_broker: Kafka, namespace: str
+    control_plane: ControlPlane, adapter: Adapter, one_broker: Kafka, namespace: str
 ) -> None:
     group = f"kip848-{namespace}"
     group_with_lags(one_broker, group, [7])
@@ -172,6 +187,8 @@ def test_a_member_of_a_kip_848_group_is_found_by_its_client_id(
     control_plane.apply([autoscaler(namespace, group, 1), consumers])
 
     wait_for(control_plane, namespace, group, [7])
+    descriptions, cycles = described_in(adapter, "ConsumerGroupDescribe", cycles=4)
+    assert abs(descriptions - cycles) <= 2, "one more in each cycle, whatever a minute brings"
     control_plane.delete([consumers])
 
 
