@@ -48,15 +48,21 @@ def certificates(
     days: Annotated[
         int, typer.Option(parser=whole_number(1, 36500), metavar="DAYS", help="Validity of the certificate.")
     ] = 365,
+    *,
+    custom_metrics: Annotated[
+        bool, typer.Option("--custom-metrics", help="Print the APIServices of custom metrics too.")
+    ] = False,
 ) -> None:
     """Print a serving Secret and the APIService that trusts it, to pipe into `kubectl apply -f -`."""
     from adapter.settings.types import DNS_LABEL  # noqa: PLC0415 - see above
+    from apiservice.api_group import API_GROUPS, EXTERNAL  # noqa: PLC0415 - see above
     from apiservice.tls.issuing import serving_manifests  # noqa: PLC0415 - see above
 
     for flag, name in (("--namespace", namespace), ("--service", service)):
         if not DNS_LABEL.fullmatch(name):
             raise typer.BadParameter(f"{name!r} is not a valid name of a Kubernetes object", param_hint=flag)
-    typer.echo(serving_manifests(namespace, service, days, datetime.datetime.now(datetime.UTC)), nl=False)
+    groups, now = (API_GROUPS if custom_metrics else (EXTERNAL,)), datetime.datetime.now(datetime.UTC)
+    typer.echo(serving_manifests(namespace, service, days, now, groups), nl=False)
 
 
 class EventFormatter(logging.Formatter):

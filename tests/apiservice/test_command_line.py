@@ -346,12 +346,14 @@ def test_a_settings_file_is_validated_without_a_cluster_and_without_the_files_th
     ]
 
 
-def test_certificates_are_printed_for_kubectl() -> None:
+@pytest.mark.parametrize(("flags", "services"), [((), 1), (("--custom-metrics",), 3)])
+def test_certificates_are_printed_for_kubectl(flags: tuple[str, ...], services: int) -> None:
     printed = subprocess.run(
-        (*COMMAND, "certificates", "--namespace", "lag"), capture_output=True, text=True, check=True
+        (*COMMAND, "certificates", "--namespace", "lag", *flags), capture_output=True, text=True, check=True
     )
 
-    assert [item["kind"] for item in yaml.safe_load_all(printed.stdout)] == ["Secret", "APIService"]
+    kinds = [item["kind"] for item in yaml.safe_load_all(printed.stdout)]
+    assert kinds == ["Secret", *services * ["APIService"]]
 
 
 def test_help_loads_neither_numpy_nor_the_clients() -> None:
