@@ -17,6 +17,10 @@ class Unavailable(ReportError):
     meant for the user."""
 
 
+class Replaced(Unavailable):
+    """Another object took the place of one that was read in several requests."""
+
+
 class Interrupted(ReportError):
     """SIGTERM or SIGINT came: status 143 or 130; the next run starts again what this one did not finish."""
 

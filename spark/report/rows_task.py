@@ -13,7 +13,7 @@ from adapter.history.arrow import empty_table, flags_of
 from adapter.history.contract import Column
 from spark.errors import Unusable
 from spark.figures.periods import Wanted
-from spark.storage.protocol import HistoryFiles, each_of
+from spark.storage.protocol import HistoryFiles, each_of, read_again
 from spark.tables.columns import ARROW_TYPES
 
 FILES_OF_A_TASK = 48
@@ -52,9 +52,17 @@ def rows_in(task: TableRead) -> pa.Table:
 
 def _columns_in(task: TableRead, path: str) -> pa.Table:
     """Without `pyarrow.dataset`, which imports pandas."""
-    with or_refused(task.files, path), pq.ParquetFile(task.files.source(path)) as file:
-        names = set(file.schema_arrow.names)
-        return file.read([column.name for column in task.columns if column.name in names])
+
+    def read() -> pa.Table:
+        with (
+            or_refused(task.files, path),
+            task.files.reading(path) as source,
+            pq.ParquetFile(source, pre_buffer=not isinstance(source, str)) as file,
+        ):
+            names = set(file.schema_arrow.names)
+            return file.read([column.name for column in task.columns if column.name in names])
+
+    return read_again(read)
 
 
 @contextlib.contextmanager

@@ -15,8 +15,8 @@ from pyarrow import fs
 from adapter.history.buckets import opened
 from adapter.history.errors import HistoryUnwritable, translated
 from adapter.location import Bucket
-from spark.errors import Unavailable, Unusable
-from spark.storage.protocol import FOOTER_BYTES, File, in_order, is_below_hidden, is_hidden
+from spark.errors import Replaced, Unavailable, Unusable, is_of_system
+from spark.storage.protocol import File, in_order, is_below_hidden, is_hidden, read_again
 
 AT_ONCE = 24
 """Objects that are read side by side: a small one takes hardly longer than the way there and back."""
@@ -30,8 +30,13 @@ KINDS = {
     "json": "application/json",
 }
 """By the ends of names: a browser shows such objects instead of saving them."""
-REPLACEMENTS = 5
-"""Times that an object is read again because it was replaced meanwhile."""
+WHOLE_BYTES = 262_144
+"""Of a smaller object all is read at once: another request takes longer than what is not needed."""
+FOOTER_BYTES = 16_384
+"""Enough for the footer of most files. Of others the rest is read as well, up to MOST_FOOTER_BYTES."""
+MOST_FOOTER_BYTES = 16 << 20
+FOOTER_LENGTH = slice(-8, -4)
+"""Of a Parquet file."""
 PROBE_SECONDS = 5.0
 """A store that is silent for so long when a run begins is given up."""
 REFUSALS = {"not_found", "denied"}
@@ -70,7 +75,7 @@ class BucketFiles:
 
     def read(self, path: str) -> str | None:
         try:
-            return bytes(self._content(path)).decode()
+            return bytes(read_again(lambda: self._bytes_from(path, 0))).decode()
         except FileNotFoundError:
             return None
 
@@ -79,10 +84,28 @@ class BucketFiles:
 
     def footer_source(self, file: File) -> pa.NativeFile:
         """The file's end: pyarrow takes it for a whole file, as its metadata are."""
-        return pa.BufferReader(self._content(file.path, max(0, file.size - FOOTER_BYTES)))
+        end = read_again(lambda: self._bytes_from(file.path, max(0, file.size - FOOTER_BYTES)))
+        length = int.from_bytes(bytes(end)[FOOTER_LENGTH], "little") + 8
+        if len(end) < length <= min(file.size, MOST_FOOTER_BYTES):
+            end = read_again(lambda: self._bytes_from(file.path, file.size - length))
+        return pa.BufferReader(end)
 
-    def source(self, path: str) -> str | pa.NativeFile:
-        return pa.BufferReader(self._content(path))
+    @contextlib.contextmanager
+    def reading(self, path: str) -> Iterator[pa.NativeFile]:
+        """Its ranges are requests of their own."""
+        with self._translated(path):
+            object_ = self._store.open_input_file(self._at(path))
+        with object_:
+            try:
+                is_small = object_.size() <= WHOLE_BYTES
+                yield pa.BufferReader(object_.read_buffer()) if is_small else object_
+            except (OSError, pa.ArrowException) as error:
+                self._refuse_replaced(path, object_)
+                if not is_of_system(error):
+                    raise
+                with self._translated(path):
+                    raise
+            self._refuse_replaced(path, object_)
 
     @contextlib.contextmanager
     def created(self, path: str) -> Iterator[pa.NativeFile]:
@@ -142,27 +165,26 @@ class BucketFiles:
     def _names_in(self, folder: str) -> list[str]:
         return [file.path.removeprefix(f"{folder}/") for file in self._below(folder)]
 
-    def _content(self, path: str, start: int = 0) -> pa.Buffer:
-        """The object from `start` to its end. Raises FileNotFoundError where it has been deleted."""
-        for _ in range(REPLACEMENTS):
-            with self._translated(path):
-                content = self._unless_replaced(path, start)
-            if content is not None:
-                return content
-        raise Unavailable(f"{self.shown(path)} was replaced each time that it was read")
-
-    def _unless_replaced(self, path: str, start: int) -> pa.Buffer | None:
-        """pyarrow asks for an object's size, then for so many bytes. None: another object was put there in between."""
-        with self._store.open_input_file(self._at(path)) as file:
-            size = file.size()
-            file.seek(start)
+    def _bytes_from(self, path: str, start: int) -> pa.Buffer:
+        """The object from there to its end. Raises FileNotFoundError where it has been deleted, and Replaced."""
+        with self._translated(path):
+            object_ = self._store.open_input_file(self._at(path))
+        with object_:
             try:
-                content = file.read_buffer()
+                object_.seek(start)
+                content = object_.read_buffer()
             except OSError:
-                if self._store.get_file_info(self._at(path)).size == size:
+                self._refuse_replaced(path, object_)
+                with self._translated(path):
                     raise
-                return None
-        return content if self._store.get_file_info(self._at(path)).size == size else None
+            self._refuse_replaced(path, object_)
+        return content
+
+    def _refuse_replaced(self, path: str, object_: pa.NativeFile) -> None:
+        """pyarrow makes no request depend on an ETag, so the object's is looked at again when all is read."""
+        with self._translated(path), self._store.open_input_file(self._at(path)) as now:
+            if _version_of(now) != _version_of(object_):
+                raise Replaced(f"{self.shown(path)} was replaced each time that it was read")
 
     def _put(self, path: str, content: pa.Buffer) -> None:
         kind = KINDS.get(path.rpartition(".")[2])
@@ -192,3 +214,7 @@ class BucketFiles:
             if isinstance(error.__cause__, FileNotFoundError):
                 raise FileNotFoundError(errno.ENOENT, "is not there any more", self.shown(path)) from error
             raise (Unusable if error.cause in REFUSALS else Unavailable)(str(error)) from error
+
+
+def _version_of(object_: pa.NativeFile) -> tuple[int, bytes | None]:
+    return object_.size(), (object_.metadata() or {}).get(b"ETag")

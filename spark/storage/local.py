@@ -122,11 +122,12 @@ class LocalFiles:
     def shown(self, path: str = "") -> str:
         return str(self.root / path)
 
-    def source(self, path: str) -> str:
-        return str(self.root / path)
+    @contextlib.contextmanager
+    def reading(self, path: str) -> Iterator[str]:
+        yield str(self.root / path)
 
     def footer_source(self, file: File) -> str:
-        return self.source(file.path)
+        return str(self.root / file.path)
 
     @contextlib.contextmanager
     def created(self, path: str) -> Iterator[str]:

@@ -14,8 +14,10 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-FOOTER_BYTES = 262_144
-"""Enough for the footer of any file of the history; what lies before is never asked for."""
+from spark.errors import Replaced
+
+REPLACEMENTS = 5
+"""Times that a file is read again because it was replaced meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,9 @@ class HistoryFiles(Protocol):
     def footer_source(self, file: File) -> str | pa.NativeFile:
         """What pyarrow reads the file's metadata from."""
 
-    def source(self, path: str) -> str | pa.NativeFile:
-        """What pyarrow reads the whole file from."""
+    def reading(self, path: str) -> contextlib.AbstractContextManager[str | pa.NativeFile]:
+        """What pyarrow reads the file from, or parts of it. Raises Replaced at the end where the parts need not belong
+        together, FileNotFoundError where the file is gone, Unusable or Unavailable for trouble with a store."""
 
     def created(self, path: str) -> contextlib.AbstractContextManager[str | pa.NativeFile]:
         """What pyarrow writes a staged file to; the file is there when the block ends without an error."""
@@ -103,6 +106,14 @@ def each_of(files: HistoryFiles, work: Callable[[Item], Result], items: Sequence
         return [work(item) for item in items]
     with ThreadPoolExecutor(min(files.at_once, len(items))) as pool:
         return list(pool.map(work, items))
+
+
+def read_again(read: Callable[[], Result]) -> Result:
+    """Repeats what raises Replaced, which is Unavailable if it does so each time."""
+    for _ in range(REPLACEMENTS - 1):
+        with contextlib.suppress(Replaced):
+            return read()
+    return read()
 
 
 def is_hidden(name: str) -> bool:

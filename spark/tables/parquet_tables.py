@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from adapter.history.contract import Column, Type
 from spark.errors import TableUnreadable, is_of_system
-from spark.storage.protocol import HistoryFiles
+from spark.storage.protocol import HistoryFiles, read_again
 from spark.tables.columns import TableRows, none_of, rows_of, table_of
 from spark.tables.contract import NAMES
 from spark.tables.topic_parts import Names
@@ -25,8 +25,13 @@ Write = Callable[[TableRows], None]
 
 def read_table(files: HistoryFiles, path: str, contract: Sequence[Column]) -> TableRows:
     """A column that the file does not have is unknown in its rows. Raises TableUnreadable."""
-    with unreadable(path), opened(files, path, contract) as file:
-        return rows_of(file.read([column.name for column in contract]), contract)
+    names = [column.name for column in contract]
+
+    def read() -> TableRows:
+        with unreadable(path), opened(files, path, contract) as file:
+            return rows_of(file.read(names), contract)
+
+    return read_again(read)
 
 
 def read_topics(
@@ -34,16 +39,25 @@ def read_topics(
 ) -> pa.Table:
     """The row groups that may have a wanted topic: `may_have` is asked with names that bound a group's topics. Parquet
     has no bounds where names are long."""
-    with opened(files, path, contract) as file:
-        metadata = file.metadata
-        places = [metadata.schema.names.index(name) for name in NAMES]
-        groups = []
-        for number in range(metadata.num_row_groups):
-            names = [metadata.row_group(number).column(place).statistics for place in places]
-            is_bounded = all(each is not None and each.has_min_max for each in names)
-            if not is_bounded or may_have(tuple(it.min for it in names), tuple(it.max for it in names)):
-                groups.append(number)
-        return file.read_row_groups(groups, [column.name for column in contract])
+    columns = [column.name for column in contract]
+
+    def read() -> pa.Table:
+        with opened(files, path, contract) as file:
+            return file.read_row_groups(groups_with(file.metadata, may_have), columns)
+
+    return read_again(read)
+
+
+def groups_with(metadata: pq.FileMetaData, may_have: Callable[[Names, Names], bool]) -> list[int]:
+    """Numbers of the row groups that may have a wanted topic, as in `read_topics`."""
+    places = [metadata.schema.names.index(name) for name in NAMES]
+    groups = []
+    for number in range(metadata.num_row_groups):
+        names = [metadata.row_group(number).column(place).statistics for place in places]
+        is_bounded = all(each is not None and each.has_min_max for each in names)
+        if not is_bounded or may_have(tuple(it.min for it in names), tuple(it.max for it in names)):
+            groups.append(number)
+    return groups
 
 
 @contextlib.contextmanager
@@ -59,13 +73,20 @@ def unreadable(path: str) -> Iterator[None]:
         raise TableUnreadable(path) from error
 
 
-def opened(files: HistoryFiles, path: str, contract: Sequence[Column]) -> pq.ParquetFile:
-    """Texts are read as dictionaries. A file may lack columns: reading those returns no column."""
-    source = files.source(path)
-    metadata = pq.read_metadata(source)
-    names = set(metadata.schema.names)
-    texts = [column.name for column in contract if column.type is Type.TEXT and column.name in names]
-    return pq.ParquetFile(source, metadata=metadata, read_dictionary=texts)
+@contextlib.contextmanager
+def opened(
+    files: HistoryFiles, path: str, contract: Sequence[Column], metadata: pq.FileMetaData | None = None
+) -> Iterator[pq.ParquetFile]:
+    """Texts are read as dictionaries. A file may lack columns: reading those returns no column. In a bucket, ranges of
+    the columns that are read are requested together. `metadata`: of the file, if they have been read before. Raises
+    Replaced at the end."""
+    with files.reading(path) as source:
+        known = metadata or pq.read_metadata(source)
+        names = set(known.schema.names)
+        texts = [column.name for column in contract if column.type is Type.TEXT and column.name in names]
+        is_ranged = not isinstance(source, str)
+        with pq.ParquetFile(source, metadata=known, read_dictionary=texts, pre_buffer=is_ranged) as file:
+            yield file
 
 
 @contextlib.contextmanager

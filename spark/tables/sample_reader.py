@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from adapter.history.contract import SAMPLES, Column
 from spark.errors import SampleFilesDamaged, is_of_system
@@ -42,10 +43,23 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """Of a file: the first and the last topic of each group of rows, and the rows of each topic."""
+    """Of a file: its footer, the first and the last topic of each group of rows, and the rows of each topic."""
 
+    metadata: pq.FileMetaData
     groups: list[tuple[Names, Names] | None]
     rows: Counter[Names]
+
+    def groups_of(self, part: Part) -> "_Groups":
+        numbers = [number for number, topics in enumerate(self.groups) if topics and part.may_be_in(*topics)]
+        return _Groups(self.metadata, numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """Of a file's rows, and its footer."""
+
+    metadata: pq.FileMetaData
+    numbers: list[int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,8 +102,8 @@ class HourReader:
                 yield part, self._joined([each.of(part) for each in files], columns)
             del files  # before the next chunk is read
 
-    def _chunks(self) -> Iterator[tuple[Part, Sequence[list[int] | None]]]:
-        """Topics that are read at once, and of each file the numbers of the row groups that may have them; None: all.
+    def _chunks(self) -> Iterator[tuple[Part, Sequence[_Groups | None]]]:
+        """Topics that are read at once, and of each file the row groups that may have them; None: all.
         Files whose rows are in no order are read once for each chunk."""
         limit = PARTS_AT_ONCE * self.part_rows
         if sum(each.rows for each in self.sound) <= limit:
@@ -97,15 +111,9 @@ class HourReader:
             return
         contents = self._each(self._contents_of)
         for chunk in parts_of(sum((each.rows for each in contents), Counter()), limit):
-            yield (
-                chunk,
-                [
-                    [n for n, topics in enumerate(each.groups) if topics and chunk.may_be_in(*topics)]
-                    for each in contents
-                ],
-            )
+            yield chunk, [each.groups_of(chunk) for each in contents]
 
-    def _sorted(self, sound: Sound, groups: list[int] | None, chunk: Part, columns: Sequence[Column]) -> _Sorted:
+    def _sorted(self, sound: Sound, groups: _Groups | None, chunk: Part, columns: Sequence[Column]) -> _Sorted:
         rows = self._rows_of(sound, groups, chunk, columns)
         topics, place = topics_in(rows)
         ends = np.cumsum(np.bincount(place, minlength=len(topics)))
@@ -141,14 +149,14 @@ class HourReader:
                 topics, place = topics_in(rows)
                 counts.update(dict(zip(topics, np.bincount(place).tolist(), strict=True)))
                 groups.append((topics[0], topics[-1]) if topics else None)
-        return _Contents(groups, counts)
+            return _Contents(file.metadata, groups, counts)
 
-    def _rows_of(self, sound: Sound, groups: list[int] | None, part: Part, columns: Sequence[Column]) -> TableRows:
+    def _rows_of(self, sound: Sound, groups: _Groups | None, part: Part, columns: Sequence[Column]) -> TableRows:
         names = [column.name for column in columns]
-        with opened(self.files, sound.file.path, columns) as file:
+        with opened(self.files, sound.file.path, columns, groups.metadata if groups else None) as file:
             if groups is None:
                 return _of_its_hour(_checked(file.read(names), columns), sound)
-            tables = (file.read_row_group(number, names) for number in groups)
+            tables = (file.read_row_group(number, names) for number in groups.numbers)
             parts = [part.of(_of_its_hour(_checked(table, columns), sound)) for table in tables]
         return joined(parts) if parts else none_of(columns)
 

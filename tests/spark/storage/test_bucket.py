@@ -3,6 +3,7 @@ import re
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
@@ -10,9 +11,9 @@ from adapter.history import buckets
 from adapter.location import Bucket
 from spark.errors import Unavailable, Unusable, is_of_system
 from spark.storage import bucket as module
-from spark.storage.bucket import BucketFiles
+from spark.storage.bucket import FOOTER_BYTES, BucketFiles
 from spark.storage.location import files_at
-from spark.storage.protocol import FOOTER_BYTES, File, HistoryFiles
+from spark.storage.protocol import File, HistoryFiles
 from tests.support.history.fake_store import FakeStore
 
 LOCATION = "s3://lag/history"
@@ -93,7 +94,8 @@ def test_a_table_that_is_large_is_whole(store: FakeStore, files: BucketFiles) ->
     files.publish(".run/deltas", "deltas/hour")
 
     assert store.below("history/deltas/hour/") == {"part-0.parquet": content}
-    assert pa.input_stream(files.source("deltas/hour/part-0.parquet")).read() == content
+    with files.reading("deltas/hour/part-0.parquet") as source:
+        assert source.read() == content
 
 
 def test_of_a_large_file_no_more_than_the_end_is_read_for_its_footer(store: FakeStore, files: BucketFiles) -> None:
@@ -101,7 +103,17 @@ def test_of_a_large_file_no_more_than_the_end_is_read_for_its_footer(store: Fake
 
     end = files.footer_source(File("large", 400_000)).read()
 
-    assert end == b"0" * (FOOTER_BYTES - 100_000) + b"1" * 100_000
+    assert end == b"1" * FOOTER_BYTES
+
+
+def test_a_footer_is_read_whole_however_long_it_is(store: FakeStore, files: BucketFiles, tmp_path: Path) -> None:
+    table = pa.table({f"column-{number}": pa.array([1.0]) for number in range(300)})
+    pq.write_table(table, tmp_path / "wide")
+    content = (tmp_path / "wide").read_bytes()
+    store.objects["history/wide"] = content
+    assert int.from_bytes(content[-8:-4], "little") > FOOTER_BYTES
+
+    assert pq.read_metadata(files.footer_source(File("wide", len(content)))).num_columns == 300
 
 
 def test_what_retention_deleted_meanwhile_is_no_trouble_of_the_store(files: BucketFiles) -> None:

@@ -135,7 +135,10 @@ class _Handler(BaseHTTPRequestHandler):
         if number := self._query("partNumber"):
             self.parts[key, int(number)] = body
         elif source := unquote(self.headers.get("x-amz-copy-source", "")):
-            self.store.objects[key] = self.store.objects[source.lstrip("/").partition("/")[2]]
+            copied = self.store.objects.get(source.lstrip("/").partition("/")[2])
+            if copied is None:
+                return 404, _error("NoSuchKey")
+            self.store.objects[key] = copied
             return 200, b"<CopyObjectResult><ETag>0</ETag></CopyObjectResult>"
         elif not self._holds_for(key):
             return 412, _error("PreconditionFailed")

@@ -42,6 +42,7 @@ OF_BUCKET = """
 import sys
 import pyarrow.parquet as pq
 from spark.storage.location import files_at
+from spark.storage.protocol import read_again
 
 files = files_at(sys.argv[1])
 
@@ -49,7 +50,10 @@ def listed(table):
     return [file.path for file in files.listed("hours", 2) if file.name == f"{table}.parquet"]
 
 def read(path):
-    return pq.ParquetFile(files.source(path)).read()
+    def attempt():
+        with files.reading(path) as source:
+            return pq.ParquetFile(source).read()
+    return read_again(attempt)
 """
 
 
