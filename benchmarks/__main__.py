@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.brokers import frozen, late, requests
 from benchmarks.cycles import cost, cost_on_brokers, failing
-from benchmarks.history import compact, report, writer
+from benchmarks.history import compact, report, scale, writer
 from benchmarks.measuring.effort import FULL, QUICK, Effort
 from benchmarks.measuring.machine import description
 from benchmarks.measuring.tables import Table, markdown, with_figures
@@ -37,6 +37,7 @@ ALONE: dict[str, Callable[[Path, Effort], Table]] = {
     "history-writer": writer.measure,
     "spark-compact": compact.measure,
     "spark-report": report.measure,
+    "spark-scale": scale.measure,
 }
 # The HPAs of the last one stay, and would add their reads to every other.
 ON_RIG = {
