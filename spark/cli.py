@@ -42,6 +42,9 @@ HistoryOption = Annotated[
     typer.Option(metavar="LOCATION", help="Location of the adapter's history: a path, s3://…, gs://… or abfss://…."),
 ]
 Master = Annotated[str | None, typer.Option(metavar="MASTER", help="Spark master. Default: all cores of this machine.")]
+Remote = Annotated[
+    str | None, typer.Option(metavar="URL", help="Spark Connect server instead of a master, such as sc://host:15002.")
+]
 Memory = Annotated[str | None, typer.Option(parser=heap, metavar="SIZE", help="Heap of the driver, such as 4g.")]
 
 
@@ -53,13 +56,14 @@ def compact_command(
         typer.Option(metavar="TIME", help="Compact only hours that end before this time, such as 2026-11-20T07:00Z."),
     ] = None,
     master: Master = None,
+    remote: Remote = None,
     driver_memory: Memory = None,
 ) -> None:
     """Compute the deltas, hourly and daily tables of every finished hour that needs them. No sample is deleted."""
     now = datetime.now(UTC)
-    with _running(SparkSettings(master, driver_memory)) as (session, say, ending, stop):
+    with _running(SparkSettings(master, driver_memory, remote)) as (session, say, show, ending, stop):
         end = parsed_time("--until", until, zone_of("UTC")) or now
-        result = compact(reached(history), session, end, now, say, ending.check, stop=stop)
+        result = compact(reached(history), session, end, now, say, ending.check, stop=stop, show=show)
         _tell(result, say)
 
 
@@ -102,10 +106,11 @@ def report_command(  # noqa: PLR0913, PLR0917 - an argument is an option
         list[str] | None, typer.Option(metavar="NAME", help="Report only this group. May be repeated.")
     ] = None,
     master: Master = None,
+    remote: Remote = None,
     driver_memory: Memory = None,
 ) -> None:
     """Report the lag, peaks, capacity and a recommended HPA of every group, from the tables that compact made."""
-    with _running(SparkSettings(master, driver_memory)) as (session, say, ending, _):
+    with _running(SparkSettings(master, driver_memory, remote)) as (session, say, _, ending, _):
         agreements = agreed(max_wait, threshold, groups, group or ())
         request = requested(history, output, (since, to), timezone, datetime.now(UTC), agreements)
         report(request, reached(history), session, say, ending.check)
@@ -121,17 +126,20 @@ def _tell(result: CompactionResult, say: Callable[[str], None]) -> None:
     say(f"compacted {hours}, summarised {days}, skipped {len(result.skipped)}")
 
 
-Running = tuple[Callable[[], SparkSession], Callable[[str], None], Ending, Callable[[], None]]
+Say = Callable[[str], None]
+Running = tuple[Callable[[], SparkSession], Say, Say | None, Ending, Callable[[], None]]
 
 
 @contextlib.contextmanager
 def _running(settings: SparkSettings) -> Iterator[Running]:
-    """A session when it is first asked for, a way to show progress, and the process's end in one sentence."""
+    """A session when it is first asked for, ways to show progress, and the process's end in one sentence."""
+    if settings.master and settings.remote:
+        _end("--master and --remote exclude each other", 2)
     ending = Ending()
     ending.watch_signals()
     console = Console(stderr=True, highlight=False)
     try:
-        with contextlib.ExitStack() as stack, _progress(console) as say:
+        with contextlib.ExitStack() as stack, _progress(console) as (say, show):
 
             @cache
             def session() -> SparkSession:
@@ -146,7 +154,7 @@ def _running(settings: SparkSettings) -> Iterator[Running]:
 
             if is_submitted():
                 session()  # what starts applications takes one that never has a session for a failed one
-            yield session, say, ending, stop
+            yield session, say, show, ending, stop
     except Unusable as error:
         _end(str(error), 2)
     except KeyboardInterrupt:  # Spark's, while a session starts
@@ -160,10 +168,11 @@ def _running(settings: SparkSettings) -> Iterator[Running]:
 
 
 @contextlib.contextmanager
-def _progress(console: Console) -> Iterator[Callable[[str], None]]:
-    """On a terminal the newest line is what is being done now; elsewhere each is a line of its own."""
+def _progress(console: Console) -> Iterator[tuple[Say, Say | None]]:
+    """On a terminal the newest line is what is being done now, and may be replaced; elsewhere each is a line of its
+    own, and none is replaced."""
     if not console.is_terminal:
-        yield lambda text: print(text, file=sys.stderr, flush=True)
+        yield lambda text: print(text, file=sys.stderr, flush=True), None
         return
     with console.status("") as status:
 
@@ -171,7 +180,7 @@ def _progress(console: Console) -> Iterator[Callable[[str], None]]:
             console.print(text, markup=False)
             status.update(Text(text))
 
-        yield say
+        yield say, lambda text: status.update(Text(text))
 
 
 def _end(text: str, status: int) -> None:

@@ -8,6 +8,7 @@ from types import FrameType
 
 from pyspark.sql import SparkSession
 
+from spark.engine.jobs import cancel
 from spark.errors import Interrupted
 
 
@@ -45,4 +46,4 @@ class Ending:
         self.asked.wait()
         if self._session is not None:
             with contextlib.suppress(Exception):  # the JVM may be gone already: the signal went to it, too
-                self._session.sparkContext.cancelAllJobs()
+                cancel(self._session)

@@ -41,9 +41,11 @@ def main(location: str, began: str) -> None:
 
     SECONDS["Python and its imports"] = time.time() - float(began)
 
-    def run(session: SparkSession, kernel: Callable[[Task], Made], of: Iterable[Task]) -> list[Made]:
+    def run(
+        session: SparkSession, kernel: Callable[[Task], Made], of: Iterable[Task], said: str, _: object = None
+    ) -> list[Made]:
         start = time.monotonic()
-        found = tasks.run(session, partial(clocked, kernel), of)
+        found = tasks.run(session, partial(clocked, kernel), of, said)
         longest = max((seconds for seconds, _ in found), default=0.0)
         name = "hour" if kernel.__module__.endswith("hour_task") else "day"
         SECONDS[f"the {name}'s task: the kernel, reading and writing"] += longest
@@ -55,7 +57,7 @@ def main(location: str, began: str) -> None:
     with measured("the JVM and the session"):
         session = starting.__enter__()
     with (
-        mock.patch.object(stage, "outcomes", run),
+        mock.patch.object(stage, "arriving", run),
         mock.patch.object(days, "outcomes", run),
         measured("listing, planning and publishing"),
     ):

@@ -8,11 +8,11 @@ import hashlib
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 from local.downloads import cached
 from local.processes import RigError
+from spark.engine.remote import write_code
 
 PACKAGES = "packages"
 CODE = "kafka-lag-report.zip"
@@ -37,17 +37,9 @@ def _make_packages(target: Path) -> None:
     shutil.rmtree(folder)
 
 
-def make_code(target: Path) -> None:
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for package in ("adapter", "spark"):
-            for file in sorted((ROOT / package).rglob("*")):
-                if file.is_file() and "__pycache__" not in file.parts:
-                    archive.write(file, file.relative_to(ROOT))
-
-
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    make_code(folder / CODE)
+    write_code(folder / CODE)
     shutil.copy(packages(), folder / f"{PACKAGES}.zip")
     print(f"{folder / CODE}\n{folder / PACKAGES}.zip")
 

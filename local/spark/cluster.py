@@ -9,13 +9,14 @@ import json
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from local.processes import Process, RigError, exit_on_sigterm, free_port, scratch, start, wait_until
-from local.spark.archive import CODE, PACKAGES, make_code, packages
+from local.spark.archive import CODE, PACKAGES, packages
+from spark.engine.remote import write_code
 
 START_TIMEOUT_SECONDS = 120.0
 WORKERS = 2
@@ -58,11 +59,12 @@ class SparkCluster:
         except (urllib.error.URLError, ValueError, OSError):
             return {}
 
-    def start_worker(self) -> Process:
+    def start_worker(self, env: Mapping[str, str] | None = None) -> Process:
+        """`env`: of its executors, beside this process's."""
         name = f"worker-{len(self.workers) + 1}"
         size = ["--cores", str(self.cores), "--memory", "1g", "--work-dir", str(self.home / name), "--webui-port", "0"]
         host = HOSTS[len(self.workers) % len(HOSTS)]
-        worker = self.parts.enter_context(_part(self.home, name, "worker.Worker", host, [*size, self.master]))
+        worker = self.parts.enter_context(_part(self.home, name, "worker.Worker", host, [*size, self.master], env))
         self.workers.append(worker)
         return worker
 
@@ -96,7 +98,7 @@ def environment() -> dict[str, str]:
 def spark_cluster(home: Path, *, workers: int = WORKERS, cores: int = 1) -> Iterator[SparkCluster]:
     """Runs a cluster and ends it with the block. Raises RigError if it does not start; the logs are in `home`."""
     home.mkdir(parents=True, exist_ok=True)
-    make_code(home / CODE)
+    write_code(home / CODE)
     packages()
     port, web_port = free_port(), free_port()
     with contextlib.ExitStack() as stack:
@@ -113,10 +115,12 @@ def spark_cluster(home: Path, *, workers: int = WORKERS, cores: int = 1) -> Iter
         yield cluster
 
 
-def _part(home: Path, name: str, main_class: str, host: str, arguments: list[str]) -> Process:
+def _part(
+    home: Path, name: str, main_class: str, host: str, arguments: list[str], env: Mapping[str, str] | None = None
+) -> Process:
     command = [str(spark_home() / "bin" / "spark-class"), f"org.apache.spark.deploy.{main_class}"]
     command += ["--host", host, *arguments]
-    return start(f"Spark's {name}", command, log=home / f"{name}.log", env=environment())
+    return start(f"Spark's {name}", command, log=home / f"{name}.log", env={**environment(), **(env or {})})
 
 
 def main() -> int:

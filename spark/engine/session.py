@@ -18,15 +18,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
+from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter
 
 from adapter.location import home
 from spark.engine.machine import tasks_at_once
+from spark.engine.remote import connected
 
-ALWAYS = {"spark.sql.session.timeZone": "UTC", "spark.sql.catalogImplementation": "in-memory"}
-"""What the pipeline needs wherever it runs."""
+ZONE = {"spark.sql.session.timeZone": "UTC"}
+ALWAYS = {**ZONE, "spark.sql.catalogImplementation": "in-memory"}
+"""What the pipeline needs wherever its JVM is started."""
 
 LOCALLY = {
     "spark.ui.enabled": "false",
@@ -69,12 +73,19 @@ class SparkSettings:
     master: str | None = None
     driver_memory: str | None = None
     """Of the driver's heap, as Spark writes it: `4g`."""
+    remote: str | None = None
+    """A Spark Connect server, `sc://HOST:PORT`, which has the driver."""
 
 
 @contextlib.contextmanager
 def started(wanted: SparkSettings) -> Iterator[SparkSession]:
     """A session that is stopped at the end, whatever happens; inside spark-submit only what is always needed is set."""
+    if wanted.remote:
+        with connected(wanted.remote, ZONE) as session:
+            yield session
+        return
     archive = None if is_submitted() else _archive()
+    _leave_out_pandas()
     builder: SparkSession.Builder = SparkSession.builder
     own = {} if is_submitted() else _settings(wanted, archive)
     if not _is_in_passwd():
@@ -88,6 +99,21 @@ def started(wanted: SparkSettings) -> Iterator[SparkSession]:
         stop(session)
         if archive is not None and archive.is_new:
             _keep(archive, is_whole=is_whole)
+
+
+def _leave_out_pandas() -> None:
+    """At the first call of the JVM, PySpark asks its test tools whether there is numpy. They import pandas, gRPC and
+    unittest, which take a second."""
+    NumpyScalarConverter.can_convert = _is_scalar  # type: ignore[method-assign,assignment]
+    NumpyArrayConverter.can_convert = _is_flat  # type: ignore[method-assign,assignment]
+
+
+def _is_scalar(_: NumpyScalarConverter, obj: object) -> bool:
+    return isinstance(obj, np.generic)
+
+
+def _is_flat(_: NumpyArrayConverter, obj: object) -> bool:
+    return isinstance(obj, np.ndarray) and obj.ndim == 1
 
 
 def stop(session: SparkSession) -> None:

@@ -1,40 +1,91 @@
-"""Kernels as Spark tasks: `run(session, kernel, tasks)` returns what the kernel makes of each task, in their order.
+"""Kernels as Spark tasks: `run` returns what the kernel makes of each task, in their order.
 
 A kernel is a function of a module; tasks and results are small plain values, for Spark pickles all of them. Rows stay
 with the kernel, which reads and writes Parquet by pyarrow.
 
-What a kernel raises of our own errors, and of the system's, is raised again in the driver: another attempt would meet
-the same. Everything else, a killed process for one, is left to Spark, which runs the task again.
+One door, two ways behind it. Where somebody can look, and by Spark Connect, tasks are rows of a DataFrame, which
+Spark's SQL tab shows, and `mapInArrow` applies the kernel. Without a UI, as in the command's own process, they are an
+RDD: the first DataFrame of a session costs more than anything else in a short run. docs/why.md has the figures.
+
+What a kernel raises of our own errors is raised again in the driver: another attempt would meet the same. Everything
+else is raised in the task, for Spark to try again and to exclude a bad executor: a killed process, a disk or a store
+that fails for a while. What the system or a store said in the last attempt is raised in the driver as it was.
 """
 
-from collections.abc import Callable, Iterable
-from functools import partial
-from typing import TypeVar
+import pickle
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Generic, TypeVar
 
+import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
-from spark.errors import ReportError
+from adapter.history.arrow import array_of
+from spark.engine.jobs import describe, master_of, parallelism
+from spark.engine.progress import Tally, Watch, tally_of, watched
+from spark.errors import ReportError, Unavailable
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+FAILURES = 4
+"""Of one task, after which Spark ends a job unless its settings say otherwise."""
+COLUMNS = "number bigint, result binary"
+JOBS = 8
+"""Into which many tasks are divided, for results to arrive before the last one."""
 
 
-def run(session: SparkSession, kernel: Callable[[Task], Result], tasks: Iterable[Task]) -> list[Result]:
+def run(
+    session: SparkSession,
+    kernel: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    said: str,
+    watch: Watch | None = None,
+) -> list[Result]:
     """Raises what the kernel raised for the first task that has an error, after all tasks have ended."""
-    return results_of(outcomes(session, kernel, tasks))
+    return results_of(outcomes(session, kernel, tasks, said, watch))
 
 
 def outcomes(
-    session: SparkSession, kernel: Callable[[Task], Result], tasks: Iterable[Task]
+    session: SparkSession,
+    kernel: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    said: str,
+    watch: Watch | None = None,
 ) -> list[Result | Exception]:
-    """Of each task what the kernel returned or raised."""
+    """Of each task what the kernel returned or raised. `said`: how Spark's UI describes the jobs."""
+    return list(arriving(session, kernel, tasks, said, watch))
+
+
+def arriving(
+    session: SparkSession,
+    kernel: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    said: str,
+    watch: Watch | None = None,
+) -> Iterator[Result | Exception]:
+    """As `outcomes`, the first ones while others are still being made if there are more tasks than run at once. At the
+    end of the iteration, also before the last result, all tasks have ended."""
     given = list(tasks)
     if not given:
-        return []
-    # RDDs, not mapInArrow: that imports pandas in every process. docs/why.md has the figures.
-    return session.sparkContext.parallelize(given, len(given)).map(partial(_outcome, kernel)).collect()
+        return
+    tally = tally_of(session)
+    attempted = Attempted(kernel, failures_allowed(session), tally)
+    jobs = _jobs_of(given, parallelism(session))
+    with watched(session, watch, tally, len(given)):
+        if len(jobs) == 1:
+            yield from _job(session, attempted, said, given)
+            return
+        # Spark's tasks go to the first job first, and those of the next fill what is left.
+        with ThreadPoolExecutor(len(jobs), "job") as pool:
+            for job in [pool.submit(_job, session, attempted, said, of_job) for of_job in jobs]:
+                yield from job.result()
 
 
 def results_of(outcomes: Iterable[Result | Exception]) -> list[Result]:
@@ -54,8 +105,80 @@ def attempt() -> str:
     return "attempt-0" if context is None else f"attempt-{context.taskAttemptId() + 1}"
 
 
-def _outcome(kernel: Callable[[Task], Result], task: Task) -> Result | Exception:
-    try:
-        return kernel(task)
-    except (ReportError, OSError, pa.ArrowException) as error:
-        return error
+def is_shown(session: SparkSession) -> bool:
+    """Whether jobs are to be found in a UI."""
+    return is_remote() or session.conf.get("spark.ui.enabled", "true") != "false"
+
+
+def failures_allowed(session: SparkSession) -> int:
+    """Attempts at a task, the last of which ends the job if it fails."""
+    here = re.fullmatch(r"local(?:\[[^,]*(?:,\s*(\d+))?\])?", master_of(session))
+    return int(here[1] or 1) if here else int(session.conf.get("spark.task.maxFailures", str(FAILURES)) or FAILURES)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempted(Generic[Task, Result]):
+    """The kernel as a task applies it."""
+
+    kernel: Callable[[Task], Result]
+    failures: int
+    tally: Tally | None
+
+    def __call__(self, task: Task) -> Result | Exception:
+        try:
+            result = self.kernel(task)
+        except ReportError as error:
+            if isinstance(error, Unavailable) and not self._is_last():
+                raise
+            return error
+        except (OSError, pa.ArrowException) as error:
+            if not self._is_last():
+                raise
+            return error
+        if self.tally is not None:
+            self.tally.add(task)
+        return result
+
+    def _is_last(self) -> bool:
+        context = TaskContext.get()
+        return context is None or context.attemptNumber() + 1 >= self.failures
+
+
+def _jobs_of(tasks: Sequence[Task], at_once: int) -> list[Sequence[Task]]:
+    """Neighbours together."""
+    number = min(JOBS, -(-len(tasks) // at_once))
+    bounds = [len(tasks) * each // number for each in range(number + 1)]
+    return [tasks[first:last] for first, last in pairwise(bounds)]
+
+
+def _job(
+    session: SparkSession, attempted: Attempted[Task, Result], said: str, given: Sequence[Task]
+) -> list[Result | Exception]:
+    describe(session, said)
+    if is_shown(session):
+        return _by_dataframe(session, attempted, given)
+    return session.sparkContext.parallelize(given, len(given)).map(attempted).collect()
+
+
+def _by_dataframe(
+    session: SparkSession, attempted: Attempted[Task, Result], given: Sequence[Task]
+) -> list[Result | Exception]:
+    """Every process gets all tasks, compressed, and opens its own."""
+    packed = [zlib.compress(pickle.dumps(task)) for task in given]
+
+    def applied(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                result = attempted(pickle.loads(zlib.decompress(packed[number])))  # noqa: S301 -- our own
+                yield _row(number, pickle.dumps(result))
+
+    rows = session.range(0, len(packed), 1, len(packed)).mapInArrow(applied, COLUMNS).toArrow()
+    results = dict(zip(rows["number"].to_pylist(), rows["result"].to_pylist(), strict=True))
+    return [pickle.loads(results[number]) for number in range(len(packed))]  # noqa: S301 -- our own
+
+
+def _row(number: int, result: bytes) -> pa.RecordBatch:
+    offsets = pa.py_buffer(np.array([0, len(result)], np.int32))
+    binary = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, pa.py_buffer(result)])
+    numbers = array_of(pa.int64(), np.array([number], np.int64), is_nullable=False)
+    return pa.RecordBatch.from_arrays([numbers, binary], names=["number", "result"])

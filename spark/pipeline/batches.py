@@ -22,12 +22,17 @@ class BatchLimits:
     """Rows at once."""
 
     of_batch: int = 64_000_000
-    """Of the hours that are published together; a run that is ended loses what it has of them."""
+    """Of hours whose tasks are planned together. On one machine, for every two cores: each core has one run of hours,
+    so that all are published at the end. On a cluster, a quarter of what each task slot gets: hours are published as
+    they arrive, and what does not divide evenly matters less."""
     of_task: int = 1_000_000
     """Of the hours that share a task, or on one machine more if there are more than its cores can share; an hour with
     more has a task of its own."""
     of_part: int = PART_ROWS
     """Of an hour, which are computed at once: a row takes up to 400 bytes."""
+
+    def of_batch_on(self, parallelism: int, *, is_cluster: bool) -> int:
+        return self.of_batch * (4 * parallelism if is_cluster else max(1, parallelism // 2))
 
 
 DEFAULT_LIMITS = BatchLimits()

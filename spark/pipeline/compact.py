@@ -6,12 +6,14 @@ task (`hour_task`), and published here with its record. Every table says what it
 ended anywhere leaves nothing that the next one would not make good.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from pyspark.sql import SparkSession
 
+from spark.engine.jobs import is_on_one_machine, parallelism
 from spark.errors import SampleFilesDamaged, TableUnreadable
 from spark.figures import formatting
 from spark.pipeline.batches import DEFAULT_LIMITS, Batch, BatchLimits, batch_from
@@ -20,7 +22,7 @@ from spark.pipeline.hour_task import StagedHour
 from spark.pipeline.lineage import Record, write_record
 from spark.pipeline.plan import FoundHour, FoundHours, found_in
 from spark.pipeline.runs import Run, Say, staging_of
-from spark.pipeline.stage import stage_batch
+from spark.pipeline.stage import staged_hours
 from spark.storage.protocol import HistoryFiles
 from spark.tables import layout
 from spark.tables.sample_files import Skipped
@@ -33,7 +35,7 @@ class CompactionResult:
     skipped: tuple[Skipped, ...]
 
 
-def compact(
+def compact(  # noqa: PLR0913, PLR0917 - the command and tests bring these
     files: HistoryFiles,
     session: Callable[[], SparkSession],
     until: datetime,
@@ -42,13 +44,14 @@ def compact(
     check: Callable[[], None] = lambda: None,
     limits: BatchLimits = DEFAULT_LIMITS,
     stop: Callable[[], None] = lambda: None,
+    show: Say | None = None,
 ) -> CompactionResult:
     """Raises Unusable where there is no history to compact, OSError where a file cannot be read or written, or another
     run is at work. `session` is called where there is anything to do, and not before; `stop` after an error, so that no
-    task stages anything where all that was staged is being deleted."""
+    task stages anything where all that was staged is being deleted. `show`: a line that replaces the one before."""
     with files.reserved() as refuse_if_lost, staging_of(files, now) as staging:
         try:
-            run = Run(files, staging, session, say, check, refuse_if_lost, limits)
+            run = Run(files, staging, session, say, check, refuse_if_lost, limits, show)
             return _compacted(run, lambda: found_in(files, min(until, now), now))
         except BaseException:
             stop()
@@ -120,14 +123,15 @@ def _compact_hours(run: Run, hours: list[FoundHour], attempts: Attempts) -> None
             at += 1
             continue
         run.check()
-        batch = batch_from(run.files, hours, at, run.limits.of_batch, attempts.damaged)
+        session = run.session()
+        limit = run.limits.of_batch_on(parallelism(session), is_cluster=not is_on_one_machine(session))
+        batch = batch_from(run.files, hours, at, limit, attempts.damaged)
         _announce(run, batch)
-        staged = stage_batch(run, batch)
-        run.check()
-        for record in _publish(run, batch, staged):
-            hours[at] = replace(hours[at], record=record)
-            attempts.records[hours[at].name] = record
-            at += 1
+        with closing(staged_hours(run, batch)) as staged:
+            for record in _published(run, batch, staged):
+                hours[at] = replace(hours[at], record=record)
+                attempts.records[hours[at].name] = record
+                at += 1
 
 
 def _announce(run: Run, batch: Batch) -> None:
@@ -138,11 +142,13 @@ def _announce(run: Run, batch: Batch) -> None:
     run.say(f"compacting {first:%Y-%m-%d %H:00}{until}: {rows} of {files}")
 
 
-def _publish(run: Run, batch: Batch, staged: Sequence[StagedHour]) -> Iterator[Record]:
-    """Yields the record of each hour that is published."""
+def _published(run: Run, batch: Batch, staged: Iterable[StagedHour]) -> Iterator[Record]:
+    """The record of each hour, once it is published."""
     started_from = batch.started_from
     for hour, staged_hour in zip(batch.hours, staged, strict=True):
-        record = replace(staged_hour.record, started_from=started_from)
+        run.check()
+        tables = {file.name: file.size for file in run.files.listed(staged_hour.folder, 0)}
+        record = replace(staged_hour.record, started_from=started_from, tables=tables)
         write_record(run.files, staged_hour.folder, record)
         run.refuse_if_lost()
         run.files.publish(staged_hour.folder, layout.hour_folder(hour.name))

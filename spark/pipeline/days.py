@@ -11,6 +11,7 @@ from spark.pipeline.day_task import DayTask, StagedDay, make_day
 from spark.pipeline.lineage import Record, Summed, read_record, read_summed, write_record
 from spark.pipeline.plan import FoundHour
 from spark.pipeline.runs import Run
+from spark.pipeline.wording import tasks_of
 from spark.storage.protocol import HistoryFiles, each_of
 from spark.tables import layout
 from spark.tables.sample_files import Skipped
@@ -83,7 +84,8 @@ def _staged(run: Run, days: list[Day]) -> dict[Day, StagedDay | Exception]:
     for day in days:
         run.say(f"summarising {day.name}: {formatting.plural(len(day.made_from), 'hour')}")
     tasks = [DayTask(run.files, run.staging, day.name, tuple(sorted(day.made_from))) for day in days]
-    results = outcomes(run.session(), make_day, tasks)
+    said = f"hourly and daily {days[0].name}" + (f" to {days[-1].name}" if len(days) > 1 else "")
+    results = outcomes(run.session(), make_day, tasks, said, run.shown(tasks_of(said)))
     run.check()
     return dict(zip(days, results, strict=True))
 

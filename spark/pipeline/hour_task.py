@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from adapter.history.contract import SAMPLES
+from spark.engine.progress import Counts
 from spark.engine.tasks import attempt
 from spark.pipeline.batches import ExaminedHour
 from spark.pipeline.lineage import Record, digest_of
@@ -45,6 +46,12 @@ class HoursTask:
     carry: str | None = None
     """Path of the table that the first hour starts from; None: from nothing."""
     part_rows: int = PART_ROWS
+
+    @property
+    def counts(self) -> Counts:
+        sound = [file for hour in self.hours for file in hour.sound]
+        skipped = sum(len(hour.skipped) for hour in self.hours)
+        return Counts(sum(file.rows for file in sound), sum(file.file.size for file in sound), skipped)
 
     def reader(self, hour: ExaminedHour) -> HourReader:
         return HourReader(self.files, hour.sound, self.part_rows)

@@ -31,6 +31,8 @@ class Record:
     """Cluster -> who counted in the last minute."""
     skipped: tuple[Skipped, ...] = ()
     """What was left out of it."""
+    tables: Mapping[str, int] = field(default_factory=dict)
+    """Name -> size of its tables; empty: written before records had them."""
     rules: int = RULES
 
     @property
@@ -39,13 +41,19 @@ class Record:
 
     @property
     def identity(self) -> str:
-        return _digest(asdict(self))
+        """The same however its hour was divided, which the sizes of its tables depend on."""
+        return _digest({name: value for name, value in asdict(self).items() if name != "tables"})
 
     @property
     def used(self) -> frozenset[str]:
         """Names of the files whose rows the hour has, or some of them."""
         unused = {each.path.rpartition("/")[2] for each in self.skipped if each.reason != MISPLACED}
         return frozenset(self.files.keys() - unused)
+
+    def has_its_tables(self, stored: Iterable[File]) -> bool:
+        """Whether nothing but these lies in the hour's folder. Another run that was frozen while it published, and went
+        on when it had lost its reservation, may have put one of its own there."""
+        return not self.tables or {file.name: file.size for file in stored} == self.tables
 
     def covers(self, files: Iterable[File]) -> bool:
         """Whether nothing new lies there; what is gone was removed by retention and stays in the tables."""

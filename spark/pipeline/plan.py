@@ -48,6 +48,11 @@ class FoundHour:
         """As one to be made again, if that can be."""
         return replace(self, record=None) if self._can_be_made and self.record else replace(self, is_lost=True)
 
+    def checked(self, tables: Sequence[File]) -> "FoundHour":
+        """As one to be made again where others than its own tables lie there, if that can be."""
+        is_mixed = self._can_be_made and self.record and not self.record.has_its_tables(tables)
+        return replace(self, record=None) if is_mixed else self
+
     @property
     def late(self) -> tuple[File, ...]:
         """Files that came when others were gone, and so too late."""
@@ -69,8 +74,8 @@ class FoundHours:
 
 def found_in(files: HistoryFiles, until: datetime, now: datetime) -> FoundHours:
     """Raises Unusable where there is no history."""
-    samples = _by_hour(files.listed(layout.SAMPLES, 2))
-    names = samples.keys() | _by_hour(files.listed(layout.HOURS, 2)).keys()
+    samples, tables = (_by_hour(files.listed(table, 2)) for table in (layout.SAMPLES, layout.HOURS))
+    names = samples.keys() | tables.keys()
     if not names:
         raise Unusable(f"{files.shown()} holds no samples: there is no samples/date=…/hour=…/ with a file in it")
     starts = {name: layout.start_of(name) for name in names}
@@ -78,7 +83,11 @@ def found_in(files: HistoryFiles, until: datetime, now: datetime) -> FoundHours:
         (start, name) for name, start in starts.items() if start and start < until and start + layout.HOUR <= until
     )
     summed_of = cache(partial(read_summed, files))
-    hours = each_of(files, lambda hour: _hour_of(files, hour[0], samples.get(hour[1], ()), summed_of), finished)
+    hours = each_of(
+        files,
+        lambda hour: _hour_of(files, hour[0], samples.get(hour[1], ()), summed_of).checked(tables.get(hour[1], ())),
+        finished,
+    )
     strange = [
         Skipped(layout.samples_folder(name), "is no folder of an hour")
         for name, start in starts.items()

@@ -38,7 +38,7 @@ def gathered_groups(
     if not len(hourly):
         return ()
     check()
-    hours, hours_of_topics = tables.frame(hourly), periods_by_key(hourly, "hour")
+    hours, hours_of_topics = tables.frame(hourly, "hours of topics"), periods_by_key(hourly, "hour")
     topics = range_figures.topics_of(hours).toArrow()
     check()
     say(f"reading the samples of {formatting.plural(len(topics), 'topic')}")
@@ -51,7 +51,7 @@ def gathered_groups(
         topics=topics,
         statistics=statistics,
         progress=progress,
-        groups=range_figures.hours_of_groups(hours, tables.frame(jumps_of(statistics))).toArrow(),
+        groups=range_figures.hours_of_groups(hours, tables.frame(jumps_of(statistics), "hours of groups")).toArrow(),
         shares=_shares(tables, topics),
     )
     days_of_topics = periods_by_key(daily, "day")
@@ -61,7 +61,8 @@ def gathered_groups(
 def _shares(tables: Tables, topics: pa.Table) -> pa.Table:
     """Only the files of hours that are some topic's busiest are read."""
     hours = {hour for hour in topics["busiest_hour"].to_pylist() if hour is not None}
-    return range_figures.shares_of(tables.frame(tables.partitions(hours)), tables.frame(topics)).toArrow()
+    said = "partitions of the busiest hours"
+    return range_figures.shares_of(tables.frame(tables.partitions(hours), said), tables.frame(topics, said)).toArrow()
 
 
 def _starts(hours: Iterable[Periods]) -> list[datetime]:

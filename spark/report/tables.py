@@ -10,7 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from adapter.history.arrow import empty_table
 from adapter.history.contract import Column
+from spark.engine.jobs import describe, parallelism
 from spark.engine.tasks import run
+from spark.figures import formatting
 from spark.figures.model import NUMBERS
 from spark.figures.periods import DAY, Wanted
 from spark.report.rows_task import TableRead, rows_in
@@ -35,21 +37,24 @@ class Tables:
         hourly = self._reading(of_hours, HOURLY, ("hour", *NUMBERS), "hour", layout.HOUR, wanted)
         daily = self._reading(of_days, DAILY, ("day", *NUMBERS), "day", DAY, wanted)
         first = hourly.tasks()
-        tables = run(self.session, rows_in, [*first, *daily.tasks()])
+        tables = run(self.session, rows_in, [*first, *daily.tasks()], "hourly and daily tables of the range")
         return hourly.together(tables[: len(first)]), daily.together(tables[len(first) :])
 
     def partitions(self, hours: Iterable[datetime]) -> pa.Table:
         paths = self._of_hours(layout.PARTITIONS, hours)
         reading = self._reading(paths, PARTITIONS, ("starts_at", *SHARES), "starts_at", layout.HOUR, Wanted())
-        return reading.together(run(self.session, rows_in, reading.tasks()))
+        return reading.together(run(self.session, rows_in, reading.tasks(), "partitions of the busiest hours"))
 
     def folded(self, fold: SampleFold, hours: Iterable[datetime], topics: Iterable[ExpectedSamples]) -> pa.Table:
         """The fold's result of the topics over these hours."""
-        at_once = self.session.sparkContext.defaultParallelism
-        tasks = slices_of(self.files, fold, self._of_hours(fold.table, hours), topics, at_once)
-        return pa.concat_tables([empty_table(fold.schema), *run(self.session, folded, tasks)])
+        paths = self._of_hours(fold.table, hours)
+        tasks = slices_of(self.files, fold, paths, topics, parallelism(self.session))
+        said = f"samples of {fold.table}, {formatting.plural(len(paths), 'hour')}"
+        return pa.concat_tables([empty_table(fold.schema), *run(self.session, folded, tasks, said)])
 
-    def frame(self, rows: pa.Table) -> DataFrame:
+    def frame(self, rows: pa.Table, said: str) -> DataFrame:
+        """`said`: how Spark's UI describes what is made of it."""
+        describe(self.session, said)
         return self.session.createDataFrame(rows)
 
     def end_of_newest_day(self) -> datetime | None:

@@ -22,7 +22,7 @@ from spark.shutdown import Ending
 
 def test_on_a_terminal_the_stage_under_way_stands_in_a_line_that_is_cleared_at_the_end() -> None:
     shown = io.StringIO()
-    with _progress(Console(file=shown, force_terminal=True, highlight=False, width=80)) as say:
+    with _progress(Console(file=shown, force_terminal=True, highlight=False, width=80)) as (say, _):
         say("reading [the] tables")
         say("deciding")
     stays, *lives = shown.getvalue().split("deciding")
@@ -34,10 +34,11 @@ def test_on_a_terminal_the_stage_under_way_stands_in_a_line_that_is_cleared_at_t
 
 
 def test_elsewhere_each_stage_is_a_plain_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with _progress(Console(file=io.StringIO(), force_terminal=False)) as say:
+    with _progress(Console(file=io.StringIO(), force_terminal=False)) as (say, show):
         say("reading [the] tables")
         say("deciding")
 
+    assert show is None, "nothing takes the place of a line"
     assert capsys.readouterr().err == "reading [the] tables\ndeciding\n"
 
 

@@ -15,9 +15,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from adapter.history import buckets
+from spark.errors import Unavailable
 from spark.pipeline.compact import CompactionResult, compact
 from spark.storage import bucket
 from spark.storage.bucket import BucketFiles
+from spark.storage.lease import NAME
 from spark.storage.location import files_at
 from tests.support.history.compacting import NOW, asked, compacted, in_process
 from tests.support.history.fake_store import FakeStore
@@ -125,6 +127,33 @@ def test_a_run_that_ends_before_any_of_its_changes_is_made_good_by_the_next(
         assert store.below("history/") == content_of(small), f"ended before change {number}"
         number += 1
     assert number > 10
+
+
+def test_a_driver_that_was_frozen_before_its_copies_cannot_mix_them_with_those_of_the_next_run(
+    store: FakeStore, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds no reservation any more when it thaws, and what it has staged is gone."""
+    store.lay(small)
+    frozen, copy, copies = files_at(LOCATION), BucketFiles._copy, list[str]()
+
+    def frozen_before(files: BucketFiles, staged: str, target: str) -> None:
+        if files is frozen:
+            copies.append(target)
+            if len(copies) == 2:
+                del store.objects[f"history/{NAME}"]  # as after a minute without a renewal
+                write(small, [sample(60, 7, 90, topic="late")], writer="late")
+                store.lay(small)
+                compacted_there()
+        copy(files, staged, target)
+
+    monkeypatch.setattr(BucketFiles, "_copy", frozen_before)
+    with pytest.raises(Unavailable, match="NO_SUCH_KEY"):
+        compact(frozen, in_process, NOW, NOW, lambda _: None)
+    compacted(small)
+
+    assert len(copies) == 2
+    seen = {key: content for key, content in store.below("history/").items() if not key.startswith(".")}
+    assert seen == content_of(small)
 
 
 class Ended(BaseException):

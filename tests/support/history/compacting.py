@@ -3,13 +3,15 @@ brings a session."""
 
 import contextlib
 import pickle
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 from unittest import mock
 
+import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
@@ -26,33 +28,77 @@ from spark.storage.local import LocalFiles
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
+@dataclass
+class Count:
+    value: int = 0
+
+    def add(self, number: int) -> None:
+        self.value += number
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """As much of a DataFrame as the pipeline uses: the numbers of its tasks, a partition each."""
+
+    numbers: range
+    results: pa.Table | None = None
+
+    def mapInArrow(self, function: Callable[[Iterator[Any]], Iterator[Any]], _: str) -> "Numbers":  # noqa: N802 -- Spark's name
+        applied = pickle.loads(cloudpickle.dumps(function))  # type: ignore[no-untyped-call]  # noqa: S301 -- our own
+        batches = (pa.RecordBatch.from_pydict({"id": [number]}) for number in self.numbers)
+        return Numbers(
+            self.numbers, pa.Table.from_batches([row for batch in batches for row in applied(iter([batch]))])
+        )
+
+    def toArrow(self) -> pa.Table | None:  # noqa: N802 -- Spark's name
+        return self.results
+
+
 @dataclass(frozen=True)
 class Tasks:
-    """As much of an RDD as the pipeline uses. What crosses processes in Spark is pickled here, too."""
+    """As much of a session and its RDDs as the pipeline uses. What crosses processes in Spark is pickled here, too."""
 
-    results: list[bytes]
-    master: str = "none"
+    master: str
+    cores: int = 1
+    results: list[bytes] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    """Descriptions of jobs."""
 
     @property
     def sparkContext(self) -> "Tasks":  # noqa: N802 -- Spark's name
         return self
 
     @property
+    def conf(self) -> dict[str, str]:
+        return {"spark.master": self.master, "spark.ui.enabled": str(not self.master.startswith("local")).lower()}
+
+    @property
     def defaultParallelism(self) -> int:  # noqa: N802 -- Spark's name
-        return int(self.master.removeprefix("local[").removesuffix("]"))
+        return self.cores
+
+    def setJobGroup(self, _group: str, said: str) -> None:  # noqa: N802 -- Spark's name
+        self.said.append(said)
+
+    def accumulator(self, value: int) -> Count:
+        return Count(value)
 
     def parallelize(self, tasks: Iterable[object], _slices: int) -> "Tasks":
-        return Tasks([pickle.dumps(task) for task in tasks])
+        return replace(self, results=[pickle.dumps(task) for task in tasks])
 
     def map(self, kernel: Callable[[Any], object]) -> "Tasks":
-        return Tasks([pickle.dumps(pickle.loads(pickle.dumps(kernel))(pickle.loads(task))) for task in self.results])  # noqa: S301 -- our own
+        applied = pickle.loads(pickle.dumps(kernel))  # noqa: S301 -- our own
+        return replace(self, results=[pickle.dumps(applied(pickle.loads(task))) for task in self.results])  # noqa: S301
+
+    def range(self, _start: int, end: int, _step: int, _partitions: int) -> Numbers:
+        return Numbers(range(end))
 
     def collect(self) -> list[object]:
         return [pickle.loads(result) for result in self.results]  # noqa: S301 -- our own
 
 
-def in_process(master: str = "none") -> SparkSession:
-    return cast("SparkSession", Tasks([], master))
+def in_process(master: str = "none", cores: int = 1, said: list[str] | None = None) -> SparkSession:
+    """As of a cluster, unless the master is `local[…]`."""
+    return cast("SparkSession", Tasks(master, cores, said=[] if said is None else said))
 
 
 def no_session() -> SparkSession:

@@ -1,0 +1,115 @@
+"""Both commands by Spark Connect, on a real server from the same wheel, and what its UI shows of them."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from local.processes import scratch
+from local.spark.connect import ConnectServer, connect_server
+from spark.pipeline.compact import compact
+from spark.storage.local import LocalFiles
+from tests.support.history.compacting import compacted, reported
+from tests.support.history.random_histories import history, lay
+from tests.support.history.written_history import sample, write
+
+LIMIT_SECONDS = 300
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ConnectServer]:
+    with scratch("spark-connect") as home, connect_server(home) as running:
+        yield running
+
+
+def command(server: ConnectServer, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    asked = [sys.executable, "-m", "spark", *arguments, "--remote", server.url]
+    return subprocess.run(asked, capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS)
+
+
+def tables_of(root: Path) -> dict[str, pa.Table]:
+    paths = {str(path.relative_to(root)): path for path in root.rglob("*.parquet")}
+    return {name: pq.ParquetFile(path).read() for name, path in paths.items() if not name.startswith((".", "samples"))}
+
+
+def report_in(output: Path) -> dict[str, Any]:
+    """Without what differs from run to run."""
+    made = json.loads((output / "report.json").read_text())
+    return {name: value for name, value in made.items() if name not in {"made_at", "age_seconds", "location"}}
+
+
+def nodes_of(execution: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """Name of a node of the SQL tab -> its figures by their names."""
+    return {
+        node["nodeName"]: {metric["name"]: metric["value"] for metric in node["metrics"]} for node in execution["nodes"]
+    }
+
+
+def test_both_commands_make_the_same_as_in_a_session_of_their_own_and_the_sql_tab_says_what(
+    server: ConnectServer, spark_session: SparkSession, tmp_path: Path
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    chance = Random(12)  # noqa: S311 -- a history, no secret
+    lay(here, [part for number in range(4) for part in history(f"c{number}", chance)])
+    shutil.copytree(here, there)
+    now = datetime.now(UTC)
+    compact(LocalFiles(here), lambda: spark_session, now, now, lambda _: None)
+    reported(here, tmp_path / "report-here", spark_session, now)
+
+    compacted = command(server, "compact", "--history", str(there))
+    told = command(server, "report", "--history", str(there), "--output", str(tmp_path / "report-there"))
+
+    assert (compacted.returncode, told.returncode) == (0, 0), compacted.stderr + told.stderr
+    assert tables_of(there) == tables_of(here) != {}
+    assert report_in(tmp_path / "report-there") == report_in(tmp_path / "report-here")
+    executions = server.asked("sql?details=true&planDescription=false&length=1000")
+    figures = [nodes_of(each) for each in executions]
+    kernels = [each["MapInArrow"] for each in figures if "MapInArrow" in each]
+    assert len(kernels) >= 5, figures
+    for metric in ("number of output rows", "data returned from Python workers", "time to run Python workers"):
+        assert all(kernel.get(metric) for kernel in kernels), kernels
+
+
+NOTEBOOK = """
+import sys
+from pyspark.sql import SparkSession
+from spark.datasource import OffsetHistory
+
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+spark.dataSource.register(OffsetHistory)
+spark.conf.set("spark.sql.python.filterPushdown.enabled", True)
+totals = spark.read.format("kafka_lag_history").option("table", "totals").load(sys.argv[2])
+print(totals.where("date = '2026-11-20' and group = 'billing'").count())
+spark.stop()
+"""
+
+
+def test_a_notebook_reads_tables_with_the_data_source(server: ConnectServer, tmp_path: Path) -> None:
+    write(tmp_path, [sample(at, at, 2 * at, group=group) for at in (0, 10, 20) for group in ("billing", "mail")])
+    compacted(tmp_path)
+
+    asked = [sys.executable, "-c", NOTEBOOK, server.url, str(tmp_path)]
+    ended = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS)
+
+    assert (ended.returncode, ended.stdout) == (0, "3\n"), ended.stderr
+
+
+def test_a_server_that_does_not_answer_is_named_at_once(tmp_path: Path) -> None:
+    (tmp_path / "samples/date=2026-11-20/hour=06").mkdir(parents=True)
+    (tmp_path / "samples/date=2026-11-20/hour=06/w-20261120T060000Z.parquet").write_bytes(b"x")
+    asked = [sys.executable, "-m", "spark", "compact", "--history", str(tmp_path), "--remote", "sc://127.0.0.1:1"]
+
+    ended = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=60)
+
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[-1] == "kafka-lag-report: sc://127.0.0.1:1 cannot be reached: Connection refused"
