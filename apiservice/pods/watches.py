@@ -70,7 +70,7 @@ class _Failure(NamedTuple):
 
 
 class _Report:
-    """Makes one condition of those of all namespaces: the first one that fails counts."""
+    """Makes one condition of those of all namespaces: of those that fail, the one that is watched longest counts."""
 
     def __init__(self, conditions: Conditions) -> None:
         self._conditions = conditions
@@ -90,8 +90,7 @@ class _Report:
             self._set()
 
     def _set(self) -> bool:
-        failures = (self._failures[namespace] for namespace in sorted(self._failures))
-        failure = next((each for each in failures if each is not None), None)
+        failure = next((each for each in self._failures.values() if each is not None), None)
         if failure is not None:
             reason, message, details, status = failure
             return self._conditions.fails(PODS, reason, message, details=details, status=status)

@@ -87,6 +87,8 @@ class FakeCluster:
         self.failing_with: int | None = None
         self.config_maps = Objects([] if data is None else [_config_map(data)])
         self.hpas = Objects()
+        self.pods: dict[str, Objects] = {}
+        """By namespace."""
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="fake-cluster")
 
@@ -119,6 +121,8 @@ class FakeCluster:
     def end_watches(self) -> None:
         self.config_maps.end_watches()
         self.hpas.end_watches()
+        for pods in self.pods.values():
+            pods.end_watches()
 
     def review(self, review: dict[str, Any]) -> dict[str, Any]:
         self.reviews.append(review)
@@ -132,6 +136,9 @@ class FakeCluster:
         """Returns None for what the shipped Roles do not allow."""
         if path == HPAS:
             return None if self.hpas.is_forbidden else self.hpas
+        for namespace, pods in self.pods.items():
+            if path == f"/api/v1/namespaces/{namespace}/pods":
+                return None if pods.is_forbidden else pods
         is_allowed = query.get("fieldSelector") == ["metadata.name=extension-apiserver-authentication"]
         return self.config_maps if path == CONFIG_MAPS and is_allowed else None
 

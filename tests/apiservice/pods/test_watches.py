@@ -1,0 +1,110 @@
+"""The watches of pods: in the namespaces that are asked for alone, and what they report together."""
+
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from adapter.conditions import PODS, Condition, Conditions, ConditionStatus
+from apiservice.cluster_api.connection import connect
+from apiservice.pods import watches
+from apiservice.pods.watches import PodWatches
+from local.processes import wait_until
+from tests.support.kubernetes.fake_cluster import FakeCluster, Json, Objects
+
+WAIT_SECONDS = 60
+
+
+def pod(name: str, address: str = "10.0.0.1") -> Json:
+    return {"metadata": {"name": name, "labels": {"app": "web"}}, "spec": {}, "status": {"podIP": address}}
+
+
+class Watched:
+    """Watches of the pods of `wanted`, which may change."""
+
+    def __init__(self, fake: FakeCluster, folder: Path) -> None:
+        self.fake = fake
+        self.conditions = Conditions()
+        self.wanted: set[str] = {"shop"}
+        self.watches = PodWatches(connect(fake.kubeconfig(folder)), lambda: self.wanted, self.conditions)
+
+    def names(self, namespace: str = "shop") -> list[str] | None:
+        pods = self.watches.of(namespace)
+        return None if pods is None else sorted(each.name for each in pods)
+
+    def wait_for(self, names: list[str] | None, namespace: str = "shop") -> None:
+        wait_until(lambda: self.names(namespace) == names, f"the pods {names} of {namespace}", WAIT_SECONDS)
+
+    @property
+    def condition(self) -> Condition | None:
+        return next((each for each in self.conditions.current if each.name == PODS.name), None)
+
+    def wait_for_reason(self, reason: str | None) -> None:
+        def is_there() -> bool:
+            return (self.condition.reason if self.condition else None) == reason
+
+        wait_until(is_there, f"the reason {reason}", WAIT_SECONDS)
+
+
+@pytest.fixture
+def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
+    monkeypatch.setattr(watches, "LOOK_SECONDS", 0.02)
+    with FakeCluster(None, tokens={}, allowed=set()) as fake:
+        fake.pods = {name: Objects([pod(f"{name}-0")]) for name in ("shop", "mail", "other")}
+        running = Watched(fake, tmp_path)
+        running.watches.start()
+        yield running
+        running.watches.stop(WAIT_SECONDS)
+
+
+def test_only_namespaces_that_are_asked_for_are_watched(watched: Watched) -> None:
+    watched.wait_for(["shop-0"])
+    assert watched.names("mail") is None
+
+    watched.wanted = {"mail"}
+    watched.wait_for(["mail-0"], "mail")
+    watched.wait_for(None)
+    assert not any("/other/" in path for path in watched.fake.paths)
+
+
+def test_pods_that_come_change_and_go_are_followed(watched: Watched) -> None:
+    watched.wait_for(["shop-0"])
+    shop = watched.fake.pods["shop"]
+    shop.put(pod("shop-1"), "ADDED")
+    watched.wait_for(["shop-0", "shop-1"])
+    shop.put(pod("shop-1", "10.0.0.2"))
+    wait_until(lambda: "10.0.0.2" in str(watched.watches.of("shop")), "the new address", WAIT_SECONDS)
+    shop.put(pod("shop-0"), "DELETED")
+    watched.wait_for(["shop-1"])
+
+
+def test_a_missing_right_is_said_once_for_all_namespaces_and_ends_with_the_last_failure(
+    watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    for name in ("shop", "mail"):
+        watched.fake.pods[name].is_forbidden = True
+    watched.wanted = {"shop", "mail", "other"}
+    watched.wait_for_reason("Forbidden")
+    watched.wait_for(["other-0"], "other")
+    wait_until(lambda: sum("/shop/" in path for path in watched.fake.paths) > 1, "another attempt", WAIT_SECONDS)
+
+    failures = [record for record in caplog.records if "pods: Forbidden" in record.getMessage()]
+    assert len(failures) == 1
+    assert watched.names("shop") is None
+    watched.fake.pods["mail"].is_forbidden = False
+    watched.wait_for(["mail-0"], "mail")
+    assert watched.condition is not None
+    assert watched.condition.status is ConditionStatus.UNKNOWN
+    watched.fake.pods["shop"].is_forbidden = False
+    watched.wait_for_reason("Read")
+
+
+def test_without_a_namespace_there_is_no_condition_and_no_thread(watched: Watched) -> None:
+    watched.wait_for_reason("Read")
+    watched.wanted = set()
+    watched.wait_for_reason(None)
+
+    wait_until(lambda: "watch-pods" not in {each.name for each in threading.enumerate()}, "no watch", WAIT_SECONDS)
