@@ -2,7 +2,10 @@
 
 The hash of a group's name selects a partition of `__consumer_offsets`, and the leader of this partition coordinates the
 group, whatever its type. So an unlisted group can be known to only one broker, and a broker that leads no partition of
-that topic knows none."""
+that topic knows none.
+
+This is how Apache Kafka places groups. Other implementations of its protocol may use another hash, which agrees for
+some groups by chance, or have no real leaders. So placement is used only once enough groups have proven it."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -18,6 +21,9 @@ from adapter.columns import NEVER, Flags, Seconds
 
 OFFSETS_TOPIC = "__consumer_offsets"
 SHARE_STATE_TOPIC = "__share_group_state"
+LARGEST_CHANCE = 1e-6
+"""That another hash places all the groups of a proof alike. Each group at a broker that leads a third of the partitions
+makes it a third: among three equal brokers 13 groups are enough, among two 20."""
 CHECKED_GROUPS = 100
 """This many groups of each listing are checked for whether the cluster places groups as expected."""
 
@@ -27,6 +33,52 @@ def partition_of(key: str, partitions: int) -> int:
     code = java_hash(key)
     # Java's absolute value of its smallest integer is negative; Kafka uses 0.
     return (0 if code == -(2**31) else abs(code)) % partitions
+
+
+def is_usable(topic: Topic | None) -> bool:
+    """Whether elections of the offsets topic's leaders can be told apart; not before Metadata 7, for instance."""
+    return topic is not None and topic.epochs is not None and bool((topic.epochs >= 0).all())
+
+
+def is_proof(topic: Topic, placed: Mapping[str, int]) -> bool:
+    """Whether `placed` (group -> its coordinator) shows that the cluster places groups as expected."""
+    return _chance(topic, placed.items()) < LARGEST_CHANCE
+
+
+def proving_groups(topic: Topic) -> list[str]:
+    """Returns names whose coordinators would be a proof, whether groups of these names exist or not; fewer if most
+    partitions have one leader, none if all have."""
+    names: list[str] = []
+    chance = 1.0
+    for name in (f"kafka-lag-adapter-{number}" for number in range(CHECKED_GROUPS)):
+        leader = int(topic.leaders[partition_of(name, len(topic.leaders))])
+        share = float((topic.leaders == leader).mean())
+        if chance >= LARGEST_CHANCE and leader != NOBODY and share < 1:
+            names.append(name)
+            chance *= share
+    return names
+
+
+def _chance(topic: Topic, placed: Iterable[tuple[str, int]]) -> float:
+    """Returns how likely another hash is to agree; 1 if a group is not where it is expected."""
+    leaders, chance = topic.leaders, 1.0
+    for group, node in islice(placed, CHECKED_GROUPS):
+        if leaders[partition_of(group, len(leaders))] != node:
+            return 1.0
+        chance *= float((leaders == node).mean())
+    return chance
+
+
+def moves_without_election(before: Topic | None, after: Topic | None) -> bool:
+    """Whether a partition has another leader in the same epoch: then leaders are only a way to spread connections."""
+    if before is None or after is None or before.generation != after.generation or not is_usable(before):
+        return False
+    if before.epochs is None or after.epochs is None:
+        return False
+    both = slice(min(len(before.leaders), len(after.leaders)))
+    old, new = before.leaders[both], after.leaders[both]
+    is_moved = (old != new) & (old != NOBODY) & (new != NOBODY) & (before.epochs[both] == after.epochs[both])
+    return bool(is_moved.any())
 
 
 def share_state_keepers(group: str, topics: Iterable[str], topology: Topology) -> frozenset[int]:
@@ -62,12 +114,21 @@ class ListingTimes:
     """By partition, if its leader did not change around the listing; NEVER otherwise."""
     disagreeing: frozenset[int] = frozenset()
     """Brokers whose latest listing has groups that, by their names, belong to other brokers."""
+    is_proven: bool = False
+    """Whether the cluster has been seen to place groups as expected."""
+
+    def coordinating_topic(self, topology: Topology) -> Topic | None:
+        """Returns the offsets topic if its leaders coordinate the groups; None if that is unproven or contradicted."""
+        topic = topology.topics.get(OFFSETS_TOPIC)
+        if topic is None or self.disagreeing or not is_usable(topic):
+            return None
+        # Whatever the hash, a broker that leads all partitions coordinates all groups.
+        return topic if self.is_proven or len(np.unique(topic.leaders)) == 1 else None
 
     def offsets_topic(self, topology: Topology) -> Topic | None:
         """Returns the topic if it shows which broker coordinates which group; None if any broker may coordinate any."""
-        topic = topology.topics.get(OFFSETS_TOPIC)
-        is_known = topic is not None and not self.disagreeing and len(topic.leaders) == len(self.partitions)
-        return topic if is_known else None
+        topic = self.coordinating_topic(topology)
+        return topic if topic is not None and len(topic.leaders) == len(self.partitions) else None
 
     def leader_of(self, topology: Topology) -> Callable[[str], int]:
         """Returns group -> the only broker that can coordinate it; NOBODY if unknown."""
@@ -123,11 +184,14 @@ def updated_times(known: ListingTimes, listed: Round, topology: Topology) -> Lis
     # neither this round nor those before show then that there are no other groups.
     is_surprise = misplaced and not known.disagreeing
     brokers = {} if is_surprise else {**known.brokers, **dict.fromkeys(whole, listed.at)}
+    placed = {group: node for node, each in listed.listings.items() for group in islice(each.groups, CHECKED_GROUPS)}
+    is_proven = known.is_proven or (topic is not None and not misplaced and is_proof(topic, placed))
     return ListingTimes(
         {node: at for node, at in brokers.items() if node in topology.brokers},
         topic.generation if topic is not None else None,
         partitions,
         ((known.disagreeing - listed.listings.keys()) | misplaced) & topology.brokers.keys(),
+        is_proven,
     )
 
 

@@ -174,6 +174,14 @@ class Commits:
             self.directory = with_coordinators(self.directory, found, ())
         return unread
 
+    def seek(self, groups: Sequence[str], brokers: Collection[int]) -> None:
+        """Adds those of the groups that have commits."""
+        found = self._search.with_commits(groups, brokers)
+        if found:
+            known = replace(self.directory, groups=self.directory.groups | found.keys())
+            self.directory = with_coordinators(known, found, ())
+            self._update_groups()
+
     def take(self, round_: CommitRound, batch: int) -> list[str]:
         """Processes the responses that have arrived; returns the groups they report."""
         answers, questions = round_.calls.take(), round_.plan.questions

@@ -1,15 +1,24 @@
-"""Finds the coordinators of groups where asking all brokers for all groups would multiply the requests."""
+"""What FindCoordinator is sent for: groups' coordinators where asking all brokers for all groups would multiply the
+requests, groups that no broker lists, and the proof that groups are placed as expected."""
 
 from collections.abc import Collection, Sequence
 
-from adapter.kafka.answers import Failure
+from adapter.cluster.coordinators import is_proof, is_usable, proving_groups
+from adapter.cluster.topics import Topic
+from adapter.columns import NEVER, NO_COMMIT
+from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.lag.snapshot import Cause, State
 from adapter.protocol import codes
+from adapter.protocol.apis import FIRST_WITH_GROUPS
+from adapter.protocol.prepared_requests import CommitQuestion
 
 MOST_SOUGHT = 50
 """Groups per cycle. A broker before Kafka 3.0 takes a request for each, but listings name most coordinators."""
+MOST_PROOFS = 3
+"""After as many attempts, only listings can prove the placement. The first ones may coincide with elections."""
+PROOF_SECONDS = 30.0
 
 
 class CoordinatorSearch:
@@ -40,6 +49,60 @@ class CoordinatorSearch:
         unread |= {group: _not_in_metadata(found[group], group) for group in found.keys() - known.keys()}
         unread |= {group: group_error(answer[group].error, group, present[0]) for group in answer.keys() - found.keys()}
         return known, {group: cause for group, cause in unread.items() if group not in known}
+
+    def with_commits(self, groups: Sequence[str], brokers: Collection[int]) -> dict[str, int]:
+        """Returns those of the groups that have commits -> their coordinators."""
+        found, _ = self.find(groups, brokers)
+        plan: dict[int, list[str]] = {}
+        for group, node in found.items():
+            plan.setdefault(node, []).append(group)
+        questions = [
+            CommitQuestion(node, part)
+            for node, own in plan.items()
+            for part in ([own] if self._takes_groups(node) else [[group] for group in own])
+        ]
+        answers = self._brokers.finish(self._brokers.commits(dict(enumerate(questions))))
+        self._liveness.note({questions[number].node: answer for number, answer in answers.items()})
+        parts = [answer.content for answer in answers.values() if isinstance(answer, Answer)]
+        return {
+            group: found[group]
+            for columns in parts
+            for place, group in enumerate(columns.shape.groups)
+            if group in found and (columns.offsets_of(place) != NO_COMMIT).any()
+        }
+
+    def _takes_groups(self, node: int) -> bool:
+        version = self._brokers.versions(node).offset_fetch
+        return version is None or version >= FIRST_WITH_GROUPS
+
+
+class PlacementProof:
+    """Asks for the coordinators of a few names, of which no group need exist. Used by one thread."""
+
+    def __init__(self, brokers: Brokers, liveness: Liveness) -> None:
+        self._brokers = brokers
+        self._liveness = liveness
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        self._attempts = 0
+        self._asked_at = NEVER
+
+    def give_up(self) -> None:
+        self._attempts = MOST_PROOFS
+
+    def is_found(self, topic: Topic, nodes: Sequence[int], now: float) -> bool:
+        """Asks the first of the nodes, unless it was tried just before."""
+        names = proving_groups(topic)
+        is_tried = self._attempts >= MOST_PROOFS or now - self._asked_at < PROOF_SECONDS
+        if is_tried or not names or not nodes or not is_usable(topic):
+            return False
+        self._attempts, self._asked_at = self._attempts + 1, now
+        answer = self._brokers.coordinators(nodes[0], names)
+        if isinstance(answer, Failure):
+            self._liveness.note({nodes[0]: answer})
+            return False
+        return is_proof(topic, {name: one.node for name, one in answer.items() if one.error == codes.NO_ERROR})
 
 
 def _not_in_metadata(node: int, group: str) -> Cause:

@@ -199,6 +199,7 @@ class Cycle:
         """Reads everything. What is asked next depends on the answers. Rows may be laid out anew; no value changes."""
         inventory = self._inventory
         inventory.refresh(has_news=has_news)
+        inventory.seek(self.asked)
         self._commits.follow_asked(self.asked, self._may_have_been_known, inventory.watched_topics)
         commits, shares = self._read_progress()
         inventory.refresh_for_unknown_partitions(commits)

@@ -1,8 +1,9 @@
 """The inventory of one cluster: its brokers, topics and groups, read periodically, and what is missing from it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from adapter.cluster.coordinators import OFFSETS_TOPIC, ListingTimes, Round, updated_times
+from adapter.cluster.coordinators import OFFSETS_TOPIC, ListingTimes, Round, moves_without_election, updated_times
 from adapter.cluster.groups import NOBODY
 from adapter.cluster.possible_groups import PossibleGroups, any_group_possible, possible_groups_of
 from adapter.cluster.topics import (
@@ -14,6 +15,7 @@ from adapter.cluster.topics import (
     without_epochs,
 )
 from adapter.collector.commits import CommitRound, Commits
+from adapter.collector.coordinator_search import PlacementProof
 from adapter.collector.current_rows import CurrentRows
 from adapter.collector.log_offsets import may_not_describe_topic
 from adapter.collector.periods import is_due
@@ -22,7 +24,7 @@ from adapter.errors import some_of
 from adapter.kafka.answers import Answer
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
-from adapter.lag.rules import Watching
+from adapter.lag.rules import Asked, Watching
 from adapter.lag.snapshot import Cause, State
 from adapter.latest import Latest
 from adapter.metrics.problems import Problem, Reason
@@ -61,8 +63,9 @@ class Inventory:
         self._dead: frozenset[int] = frozenset()
         """Brokers in Metadata that another broker no longer counts as alive."""
         self._listing_times = ListingTimes()
+        self._proof = PlacementProof(brokers, liveness)
         self._rounds: list[Round] = []
-        self._newest_round = self._ends_asked = NEVER
+        self._newest_round = self._ends_asked = self._sought = NEVER
         self._uncoordinated: frozenset[str] = frozenset()
         """Groups that no broker coordinated in the latest cycle."""
         self._metadata_from = NOBODY
@@ -78,6 +81,8 @@ class Inventory:
         """Known brokers may have been replaced, so any connected broker is asked next."""
         self._is_new_client = True
         self.topology = without_epochs(self.topology)
+        self._listing_times = replace(self._listing_times, is_proven=False)
+        self._proof.begin_anew()
 
     def refresh(self, *, has_news: bool) -> None:
         """Reads what is due, and Metadata if it `has_news`. Listings come first: Metadata then shows whose they are."""
@@ -90,6 +95,7 @@ class Inventory:
             self._read_topology(now)
         if not self.topology.brokers:
             return
+        self._prove_placement(now)
         handovers = self._commits.handovers
         has_news |= handovers.is_outdated or self._has_lost_something(now)
         handovers.follow(self._coordinating_topic)
@@ -106,8 +112,13 @@ class Inventory:
 
     @property
     def _coordinating_topic(self) -> Topic | None:
-        """Returns the offsets topic, unless listings contradict it."""
-        return None if self._listing_times.disagreeing else self.topology.topics.get(OFFSETS_TOPIC)
+        return self._listing_times.coordinating_topic(self.topology)
+
+    def _prove_placement(self, now: float) -> None:
+        topic = self.topology.topics.get(OFFSETS_TOPIC)
+        if topic is not None and not self._listing_times.is_proven:
+            is_proven = self._proof.is_found(topic, self._in_turn(self.topology.brokers), now)
+            self._listing_times = replace(self._listing_times, is_proven=is_proven)
 
     def _has_lost_something(self, now: float) -> bool:
         """Whether commits are gone, or another broker no longer counts one of ours as alive: it may be cut off and
@@ -204,7 +215,7 @@ class Inventory:
         for node, answer in answers.items():
             self._metadata_from = self._metadata_from if node is None else node
             if isinstance(answer, Answer):
-                self.topology = updated(self.topology, answer.content, expected, counts=not is_repeat)
+                self._follow(updated(self.topology, answer.content, expected, counts=not is_repeat))
                 self._topology_read = self._living_read = now
                 self._is_new_client, self.is_described = False, True
                 self._liveness.forget_others(self.topology.brokers.keys())
@@ -212,6 +223,23 @@ class Inventory:
                 return
             if node is None:
                 self._liveness.failures.append(answer)
+
+    def _follow(self, topology: Topology) -> None:
+        before, self.topology = self.topology, topology
+        if moves_without_election(before.topics.get(OFFSETS_TOPIC), topology.topics.get(OFFSETS_TOPIC)):
+            self._listing_times = replace(self._listing_times, is_proven=False)
+            self._proof.give_up()
+
+    def seek(self, asked: Asked) -> None:
+        """Looks for groups that HPAs ask for and no broker lists, where that does not prove that they do not exist."""
+        now = self._monotonic()
+        if not asked or not self._is_due(self._sought, now) or not self.topology.brokers:
+            return
+        is_placed = self._coordinating_topic is not None
+        unlisted = () if is_placed else sorted(asked.keys() - self._commits.directory.groups)
+        if unlisted:
+            self._sought = now
+            self._commits.seek(unlisted, self.topology.brokers)
 
     def _in_turn(self, brokers: Iterable[int]) -> list[int]:
         """Rotates the available brokers; doubtful ones come last."""

@@ -61,6 +61,12 @@ class Columns:
     group_error: NDArray[np.int16]
     """One entry per group of the shape."""
 
+    def offsets_of(self, place: int) -> NDArray[np.int64]:
+        """Returns the offsets of one group, in the order of the response."""
+        is_of_group = np.repeat(self.shape.group == place, self.shape.sizes)
+        offsets: NDArray[np.int64] = self.offset[is_of_group]
+        return offsets
+
 
 def commits_in(body: bytes, known: Shape | None = None, version: int = OFFSET_FETCH.newest, group: str = "") -> Columns:
     """Parses an OffsetFetch response; reuses the `known` shape if it fits. Raises MalformedResponse.

@@ -1,5 +1,9 @@
 """Where a group belongs is what Kafka's own Java works out; what a listing proves depends on who led what meanwhile."""
 
+from collections.abc import Iterable
+from dataclasses import replace
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,14 +14,20 @@ from adapter.cluster.coordinators import (
     SHARE_STATE_TOPIC,
     ListingTimes,
     Round,
+    is_proof,
     java_hash,
+    moves_without_election,
     partition_of,
+    proving_groups,
     share_state_keepers,
     updated_times,
 )
 from adapter.cluster.groups import Listing
 from adapter.cluster.topics import Topic, Topology
 from adapter.columns import NEVER
+
+PROVEN = ListingTimes(is_proven=True)
+"""Of a cluster that places groups as Kafka does."""
 
 # From `String.hashCode` and `org.apache.kafka.common.utils.Utils.abs` of kafka-clients 4.3.1 on Java 17.
 BY_JAVA = {
@@ -83,7 +93,7 @@ def heard(
     before: Topology, after: Topology, *nodes: int, known: ListingTimes | None = None, at: float = 7.0
 ) -> list[float]:
     listed = Round(at, {node: listing() for node in nodes}, before, is_full=True)
-    return [float(one) for one in updated_times(known or ListingTimes(), listed, after).partitions]
+    return [float(one) for one in updated_times(known or PROVEN, listed, after).partitions]
 
 
 def test_a_broker_s_list_is_about_the_partitions_that_it_leads() -> None:
@@ -101,18 +111,18 @@ def test_a_broker_that_lost_and_regained_a_partition_meanwhile_proves_nothing() 
 def test_a_broker_that_is_still_loading_proves_nothing() -> None:
     listed = Round(7.0, {1: listing(loading=True)}, led(1), is_full=True)
 
-    assert updated_times(ListingTimes(), listed, led(1)).partitions.tolist() == [NEVER]
+    assert updated_times(PROVEN, listed, led(1)).partitions.tolist() == [NEVER]
 
 
 def test_what_was_listed_before_stays_known_when_the_leader_moves() -> None:
-    known = updated_times(ListingTimes(), Round(3.0, {1: listing()}, led(1), is_full=True), led(1))
+    known = updated_times(PROVEN, Round(3.0, {1: listing()}, led(1), is_full=True), led(1))
 
     assert heard(led(1), led(2, epochs=(1,)), 1, known=known) == [3]
     assert heard(led(2, epochs=(1,)), led(2, epochs=(1,)), 2, known=known) == [7]
 
 
 def test_an_offsets_topic_made_again_begins_with_nothing() -> None:
-    known = updated_times(ListingTimes(), Round(3.0, {1: listing()}, led(1), is_full=True), led(1))
+    known = updated_times(PROVEN, Round(3.0, {1: listing()}, led(1), is_full=True), led(1))
 
     assert heard(led(1), led(1, generation="b"), 1, known=known) == [NEVER]
 
@@ -122,7 +132,7 @@ def test_a_new_partition_was_never_listed() -> None:
 
 
 def test_a_broker_that_leads_nothing_need_not_be_listed() -> None:
-    known = updated_times(ListingTimes(), Round(7.0, {1: listing()}, led(1, 2, -1), is_full=True), led(1, 2, -1))
+    known = updated_times(PROVEN, Round(7.0, {1: listing()}, led(1, 2, -1), is_full=True), led(1, 2, -1))
 
     assert known.not_listed_since(7.0, led(1, 2, -1)) == {2}
     assert known.not_listed_since(8.0, led(1, 2, -1)) == {1, 2}
@@ -130,9 +140,7 @@ def test_a_broker_that_leads_nothing_need_not_be_listed() -> None:
 
 def test_without_a_visible_offsets_topic_every_broker_counts() -> None:
     hidden = Topology(brokers=led(1).brokers)
-    known = updated_times(
-        ListingTimes(), Round(7.0, {1: listing("billing"), 2: listing()}, hidden, is_full=True), hidden
-    )
+    known = updated_times(PROVEN, Round(7.0, {1: listing("billing"), 2: listing()}, hidden, is_full=True), hidden)
 
     assert known.not_listed_since(7.0, hidden) == {3, 4}
     assert known.leader_of(hidden)("billing") == -1
@@ -142,7 +150,7 @@ def test_a_group_at_a_broker_that_should_not_have_it_makes_every_broker_count_un
     """As for good after the number of partitions was changed under running brokers, and for a moment in a move."""
     topology = led(1, 2)
     (misplaced,) = [name for name in ("billing", "audit") if partition_of(name, 2) == 1][:1]
-    known = updated_times(ListingTimes(), Round(6.0, {4: listing()}, topology, is_full=True), topology)
+    known = updated_times(PROVEN, Round(6.0, {4: listing()}, topology, is_full=True), topology)
     listed = Round(7.0, {1: listing(misplaced), 2: listing()}, topology, is_full=True)
     doubtful = updated_times(known, listed, topology)
     assert doubtful.offsets_topic(topology) is None
@@ -152,6 +160,87 @@ def test_a_group_at_a_broker_that_should_not_have_it_makes_every_broker_count_un
 
     clear = updated_times(doubtful, Round(8.0, {1: listing()}, topology, is_full=True), topology)
     assert clear.offsets_topic(topology) is topology.topics[OFFSETS_TOPIC]
+
+
+# -- whether groups are placed as expected -----------------------------------------------------------------------
+
+
+THREE = led(*[1, 2, 3] * 16).topics[OFFSETS_TOPIC]
+
+
+def by_java(topic: Topic, names: Iterable[str]) -> dict[str, int]:
+    return {name: int(topic.leaders[partition_of(name, len(topic.leaders))]) for name in names}
+
+
+def test_among_three_brokers_thirteen_groups_prove_the_placement_and_twelve_do_not() -> None:
+    names = [f"app-{number}" for number in range(13)]
+
+    assert is_proof(THREE, by_java(THREE, names))
+    assert not is_proof(THREE, by_java(THREE, names[:12]))
+
+
+def test_one_group_elsewhere_contradicts_any_number_of_others() -> None:
+    placed = by_java(THREE, [f"app-{number}" for number in range(50)])
+
+    assert not is_proof(THREE, {**placed, "app-7": placed["app-7"] % 3 + 1})
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 12, 100])
+def test_names_that_no_group_need_have_are_a_proof_for_any_number_of_brokers(count: int) -> None:
+    topic = led(*[number % count + 1 for number in range(50)]).topics[OFFSETS_TOPIC]
+
+    names = proving_groups(topic)
+    assert is_proof(topic, by_java(topic, names))
+    assert not is_proof(topic, by_java(topic, names[:-1])), "no more than are needed"
+
+
+def test_where_one_broker_coordinates_every_group_no_name_proves_anything_and_none_is_needed() -> None:
+    alone = led(2, 2, 2)
+
+    assert proving_groups(alone.topics[OFFSETS_TOPIC]) == []
+    assert ListingTimes().coordinating_topic(alone) is alone.topics[OFFSETS_TOPIC]
+
+
+@given(st.integers(2, 12), st.randoms(use_true_random=False))
+def test_another_hash_is_not_taken_for_kafka_s(brokers: int, random: Random) -> None:
+    topic = led(*[number % brokers + 1 for number in range(16)]).topics[OFFSETS_TOPIC]
+
+    assert not is_proof(topic, {name: random.randint(1, brokers) for name in proving_groups(topic)})
+
+
+def test_without_a_proof_every_broker_that_has_not_listed_its_groups_counts() -> None:
+    topology = led(1, 2)
+    listed = Round(7.0, {1: listing(), 2: listing()}, topology, is_full=True)
+
+    assert updated_times(ListingTimes(), listed, topology).not_listed_since(7.0, topology) == {3, 4}
+    assert updated_times(PROVEN, listed, topology).not_listed_since(7.0, topology) == frozenset()
+
+
+def test_listed_groups_prove_the_placement() -> None:
+    names = by_java(THREE, [f"app-{number}" for number in range(40)])
+    topology = Topology(brokers=led(1).brokers, topics={OFFSETS_TOPIC: THREE})
+    listings = {node: listing(*(name for name, place in names.items() if place == node)) for node in (1, 2, 3)}
+
+    assert updated_times(ListingTimes(), Round(7.0, listings, topology, is_full=True), topology).is_proven
+
+
+@pytest.mark.parametrize("epochs", [None, (-1, -1)])
+def test_leaders_without_epochs_do_not_show_who_coordinates_a_group(epochs: tuple[int, int] | None) -> None:
+    topic = led(1, 2).topics[OFFSETS_TOPIC]
+    column = None if epochs is None else np.array(epochs, dtype=np.int32)
+
+    topology = Topology(topics={OFFSETS_TOPIC: replace(topic, epochs=column)})
+    assert PROVEN.coordinating_topic(topology) is None
+
+
+def test_a_leader_that_changes_within_an_epoch_was_not_elected() -> None:
+    def topic(leader: int, epoch: int) -> Topic:
+        return led(leader, epochs=(epoch,)).topics[OFFSETS_TOPIC]
+
+    assert moves_without_election(topic(1, 5), topic(2, 5))
+    assert not moves_without_election(topic(1, 5), topic(2, 6))
+    assert not moves_without_election(topic(1, 5), topic(-1, 5)), "its leader is away"
+    assert not moves_without_election(topic(1, 5), topic(1, 5))
 
 
 nodes = st.integers(1, 4)
@@ -170,7 +259,7 @@ def test_a_partition_counts_as_listed_only_if_its_leader_listed_it_all_the_while
     last = [epoch + (one != other) for epoch, one, other in zip(later, second, third, strict=True)]
     listed = Round(7.0, {node: listing() for node in (1, 2, 3)}, before, is_full=True)
 
-    at = updated_times(ListingTimes(), listed, led(*third, epochs=tuple(last))).partitions.tolist()
+    at = updated_times(PROVEN, listed, led(*third, epochs=tuple(last))).partitions.tolist()
 
     for leaders, then in zip(zip(first, second, third, strict=True), at, strict=True):
         assert then == NEVER or (len(set(leaders)) == 1 and leaders[0] in listed.whole)

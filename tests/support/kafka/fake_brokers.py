@@ -76,6 +76,8 @@ class FakeBrokers(Brokers):
         self.connects = self.closes = 0
         self._clock = clock
         self._connected = False
+        self._turns = 0
+        """How many Metadata responses there were."""
         self.exchanges: list[Exchange] = []
         """Every request with commits or log offsets that was answered."""
         self._under_way: list[_UnderWay] = []
@@ -135,6 +137,7 @@ class FakeBrokers(Brokers):
         return self._failure(node) or Answer(self._topology(node, expected), self._clock.seconds)
 
     def _topology(self, node: int, expected: frozenset[str]) -> Topology:
+        self._turns += 1
         hidden = self.kafka.ignorant.get(node, set()) | self.kafka.hidden
         sizes = self.kafka.behind.get(node, {})
         return Topology(
@@ -149,8 +152,15 @@ class FakeBrokers(Brokers):
     def _topic(self, node: int, name: str, size: int | None) -> Topic:
         truth = self.kafka.topics[name], self.kafka.epochs.get(name)
         leaders, epochs = self.kafka.believed.get(node, {}).get(name, truth)
+        if self.kafka.are_agents:
+            leaders = self._agents(len(leaders))
         reported = None if epochs is None else np.array(epochs, dtype=np.int32)[:size]
         return Topic(self.kafka.generations.get(name), np.array(leaders, dtype=np.int32)[:size], reported)
+
+    def _agents(self, count: int) -> list[int]:
+        """Returns the leaders of a topic's partitions in the latest Metadata."""
+        nodes = self.kafka.nodes
+        return [nodes[(self._turns + index) % len(nodes)] for index in range(count)]
 
     def groups(self, nodes: Iterable[int]) -> dict[int, Answer[Listing] | Failure]:
         nodes = tuple(nodes)
@@ -160,7 +170,7 @@ class FakeBrokers(Brokers):
     def _listing(self, node: int) -> Listing:
         if node in self.kafka.loading:
             return Listing(frozenset(), loading=True)
-        own = {group for group in self.kafka.commits if self._coordinator(group) == node}
+        own = {group for group in self.kafka.commits if self._coordinates(node, group)}
         listed = frozenset(own - self.kafka.unlisted)
         return Listing(listed, False, {group: self._status(group) for group in listed})
 
@@ -236,7 +246,7 @@ class FakeBrokers(Brokers):
         stale = self.kafka.stale_commits.get(node, {})
         if group in stale:
             return 0, stale[group]
-        if self._coordinator(group) != node:
+        if not self._coordinates(node, group):
             return NOT_COORDINATOR, {}
         if node in self.kafka.loading:
             return COORDINATOR_LOADING, {}
@@ -360,14 +370,21 @@ class FakeBrokers(Brokers):
         leaders = self.kafka.topics.get(topic, [])
         if index >= len(leaders):
             return UNKNOWN_TOPIC_OR_PARTITION
-        return 0 if leaders[index] == node else NOT_LEADER
+        return 0 if leaders[index] == node or self.kafka.are_agents else NOT_LEADER
 
     def probe(self, node: int) -> "FakeProbe":
         self.requests.append(("probe", node))
         return FakeProbe(self.kafka, node)
 
+    def _coordinates(self, node: int, group: str) -> bool:
+        return self.kafka.are_agents or self._coordinator(group) == node
+
     def _coordinator(self, group: str) -> int:
+        if self.kafka.place is not None:
+            return self.kafka.coordinators.get(group, self.kafka.place(group))
         leaders = self.kafka.topics.get(OFFSETS_TOPIC)
+        if leaders and self.kafka.are_agents:
+            leaders = self._agents(len(leaders))
         led_by = leaders[partition_of(group, len(leaders))] if leaders else self.kafka.nodes[0]
         return self.kafka.coordinators.get(group, led_by)
 

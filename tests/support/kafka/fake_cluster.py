@@ -20,6 +20,10 @@ class Kafka:
     coordinators: dict[str, int] = field(default_factory=dict)
     """Group -> node; NOBODY: every broker refuses. Others belong to the leader of their partition of the offsets topic,
     or to the first broker where there is no such topic."""
+    place: Callable[[str], int] | None = None
+    """Where groups belong if not by the hash of Kafka: their coordinator."""
+    are_agents: bool = False
+    """Every broker answers for every group and partition and lists all groups, and each Metadata has other leaders."""
     ends: dict[Partition, int] = field(default_factory=dict)
     stable_ends: dict[Partition, int] = field(default_factory=dict)
     """Where they differ from the ends."""

@@ -1,0 +1,181 @@
+"""Clusters that are not Apache Kafka: another hash, one address for all brokers, agents instead of leaders.
+
+What is known of handovers and placement in Kafka must not make every answer of theirs doubtful forever."""
+
+import pytest
+
+from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
+from adapter.kafka.versions import Versions
+from adapter.metrics.problems import NoMatch, Reason
+from tests.support.kafka.coordinators import cluster, is_absent, rig_of
+from tests.support.kafka.fake_cluster import Kafka
+from tests.support.kafka.rig import Rig
+from tests.support.kafka.small_cluster import ORDERS_0
+
+SILENT_3 = "broker 3 at kafka-3:9092 does not answer"
+OLD = Versions(offset_fetch=7, find_coordinator=3)
+LEADERS = [1, 2, 3] * 5 + [1]
+RULE = {"group": "billing", "topics": ["orders"], "offsetReset": "earliest"}
+
+
+def by_another_hash(group: str) -> int:
+    return len(group) % 3 + 1
+
+
+def by_kafkas_hash(group: str) -> int:
+    return LEADERS[partition_of(group, len(LEADERS))]
+
+
+def of_another_maker(*groups: str, **parts: object) -> Kafka:
+    kafka = cluster(LEADERS, *groups)
+    kafka.nodes, kafka.place = (1, 2, 3), by_another_hash
+    for name, value in parts.items():
+        setattr(kafka, name, value)
+    return kafka
+
+
+def assert_served(rig: Rig, kafka: Kafka) -> None:
+    """Numbers follow the truth at once, forward and backward, and what does not exist is not found."""
+    for committed in (8, 9, 5, 7):
+        kafka.commits["billing"] = {ORDERS_0: committed}
+        rig.run()
+        assert rig.lag("billing") == 10 - committed
+        assert is_absent(rig, "nobody")
+        assert rig.read("lag").warnings == ()
+
+
+def test_groups_that_another_hash_places_are_read_and_what_does_not_exist_is_not_found() -> None:
+    kafka = of_another_maker("billing", "mail")
+    rig = rig_of(kafka, 2)
+
+    assert_served(rig, kafka)
+
+
+def test_with_another_hash_any_unknown_group_may_be_at_a_silent_broker() -> None:
+    kafka = of_another_maker("billing", silent={3})
+    rig = rig_of(kafka, 4)
+
+    for group in (f"unknown-{number}" for number in range(20)):
+        assert rig.reasons(group=group) == [Reason.GROUP_MAY_EXIST]
+        assert SILENT_3 in str(rig.refusal(group=group))
+
+
+def test_groups_that_both_hashes_place_alike_prove_nothing() -> None:
+    alike = next(name for name in (f"group-{n}" for n in range(100)) if by_another_hash(name) == by_kafkas_hash(name))
+    kafka = of_another_maker(alike, silent={3})
+    kafka.versions = dict.fromkeys(kafka.nodes, Versions(find_coordinator=None))
+    rig = rig_of(kafka, 4)
+
+    assert {str(rig.reasons(group=f"unknown-{number}")) for number in range(20)} == {str([Reason.GROUP_MAY_EXIST])}
+
+
+def test_a_group_that_only_a_rule_names_is_read_where_another_hash_places_it() -> None:
+    """No listing contradicts Kafka's hash here."""
+    groups = [f"group-{'x' * number}" for number in range(6)]
+    assert [name for name in groups if by_another_hash(name) != by_kafkas_hash(name)]
+    rig = rig_of(of_another_maker(), 2, rules=[{**RULE, "group": name} for name in groups])
+
+    assert [rig.lag(name) for name in groups] == [10] * 6
+
+
+def test_where_groups_are_placed_is_asked_three_times_and_never_again() -> None:
+    kafka = of_another_maker("billing")
+    rig = rig_of(kafka)
+    asked = rig.counted()["FindCoordinator"]
+    for _ in range(30):
+        rig.run()
+        asked += rig.counted()["FindCoordinator"]
+
+    assert asked == 3
+
+
+def test_in_kafka_it_is_asked_once() -> None:
+    rig = rig_of(cluster([1, 2, 3, 4], "billing"))
+    assert rig.counted()["FindCoordinator"] == 1
+    for _ in range(10):
+        rig.run()
+        assert rig.counted()["FindCoordinator"] == 0
+
+
+@pytest.mark.parametrize("is_hidden", [True, False], ids=["without", "with an offsets topic"])
+def test_one_address_that_is_all_brokers_is_believed(*, is_hidden: bool) -> None:
+    kafka = cluster([1] * 8, "billing")
+    kafka.nodes = (1,)
+    if is_hidden:
+        del kafka.topics[OFFSETS_TOPIC]
+    rig = rig_of(kafka, 2)
+
+    assert_served(rig, kafka)
+
+
+@pytest.mark.parametrize("epochs", [[0] * 8, [-1] * 8, None], ids=["of one epoch", "of no epoch", "without epochs"])
+@pytest.mark.parametrize("is_hidden", [True, False], ids=["without", "with an offsets topic"])
+def test_agents_that_each_metadata_names_as_other_leaders_are_believed(
+    *, is_hidden: bool, epochs: list[int] | None
+) -> None:
+    kafka = cluster([1, 2, 3, 4] * 2, "billing")
+    kafka.are_agents, kafka.generations = True, {}
+    kafka.epochs = {} if epochs is None else {OFFSETS_TOPIC: epochs, "orders": epochs[:1]}
+    if is_hidden:
+        del kafka.topics[OFFSETS_TOPIC]
+    rig = rig_of(kafka, 5)
+
+    assert_served(rig, kafka)
+
+
+def test_leaders_that_change_without_an_election_do_not_show_who_coordinates_a_group() -> None:
+    """FindCoordinator agrees with each Metadata, and no listing contradicts it."""
+    kafka = cluster([1, 2, 3, 4] * 12, "billing")
+    kafka.are_agents, kafka.unlisted = True, {"billing"}
+    rig = rig_of(kafka, 6, rules=[RULE])
+
+    assert_served(rig, kafka)
+
+
+def test_without_leader_epochs_what_does_not_exist_is_not_found() -> None:
+    """Before Metadata 7."""
+    kafka = cluster([1, 2, 3, 4] * 2, "billing")
+    kafka.epochs = {}
+    rig = rig_of(kafka, 6)
+
+    assert_served(rig, kafka)
+
+
+# -- groups that are no longer listed --------------------------------------------------------------
+
+
+def asking(rig: Rig, group: str) -> None:
+    rig.cycle.asked = {group: ("orders",)}
+
+
+@pytest.mark.parametrize("is_single", [True, False], ids=["OffsetFetch 7", "OffsetFetch 8"])
+def test_a_group_that_stopped_and_is_not_listed_counts_from_its_last_commits_where_an_hpa_names_it(
+    *, is_single: bool
+) -> None:
+    kafka = of_another_maker("billing", unlisted={"billing"})
+    if is_single:
+        kafka.versions = dict.fromkeys(kafka.nodes, OLD)
+    rig = rig_of(kafka, 2)
+    assert is_absent(rig, "billing")
+    asking(rig, "billing")
+    rig.run(2)
+
+    assert rig.lag("billing") == 3
+
+
+def test_a_group_without_commits_that_an_hpa_names_is_not_found() -> None:
+    kafka = of_another_maker("billing")
+    rig = rig_of(kafka, 2)
+    asking(rig, "typo")
+    for _ in range(12):
+        rig.run()
+        with pytest.raises(NoMatch):
+            rig.lag_of("typo", "orders")
+
+
+def test_in_kafka_an_unlisted_group_does_not_exist_and_is_not_looked_for() -> None:
+    rig = rig_of(cluster([1, 2, 3, 4], "billing"), 2)
+    asking(rig, "typo")
+    for _ in range(8):
+        rig.run()
+        assert rig.counted()["FindCoordinator"] == 0
