@@ -26,10 +26,12 @@ class Definition:
 
 
 LISTENING = Definition("listening", "Serving", "the ports accept requests")
-AUTHENTICATION_SETTINGS = Definition("authentication-settings", "Read", "the CAs of callers are known")
+AUTHENTICATION_TOPIC_IDS = Definition("topic-ids", "Reported", "a topic that is created again has another id")
+SETTINGS = Definition("authentication-settings", "Read", "the CAs of callers are known")
 SERVING_CERTIFICATE = Definition("serving-certificate", "Served", "the newest certificate is served")
 VALUES = Definition("values", "Complete", "everything could be read")
 CREDENTIALS = Definition("credentials", "Used", "the newest credentials are used")
+TOPIC_IDS = Definition("topic-ids", "Reported", "a topic that is created again has another id")
 SETTINGS = Definition("settings", "InForce", "the newest settings are in force")
 MEMORY = Definition("memory", "Kept", "what is remembered of groups is kept over restarts")
 HISTORY = Definition("history", "Written", "all rows that are due are written")

@@ -35,6 +35,8 @@ class Phase(StrEnum):
     MOVING = "moving"
     """Members join, leave, or take over partitions."""
     DEAD = "dead"
+    UNKNOWN = "unknown"
+    """Not listed (ListGroups before version 4): only a description of the group shows it."""
 
 
 def phase_in(state: str) -> Phase:

@@ -134,6 +134,10 @@ class Cycle:
         self._treatment_of = Latest(treatment_of)
         self._owners_of = Latest(owners_of)
 
+    @property
+    def lacks_topic_ids(self) -> bool:
+        return self._inventory.lacks_topic_ids
+
     def recall(self, memory: ClusterMemory) -> None:
         """Takes over what another collector knew of this cluster, because Kafka may no longer report it."""
         self._rows.follow_clock(self._clock.time(), self._clock.monotonic())

@@ -75,6 +75,7 @@ class Inventory:
         self._unknown: Mapping[tuple[str, int], int] = {}
         """Partitions with commits that Metadata lacks -> the number of consecutive cycles."""
         self._checked: tuple[object, ...] = ()
+        self._lacks_ids = Latest(lambda topology: any(topic.generation is None for topic in topology.topics.values()))
         self._watched_in = Latest(lambda topology: frozenset(filter(watching.watches_topic, topology.topics)))
 
     def begin_with_new_client(self) -> None:
@@ -249,6 +250,11 @@ class Inventory:
     @property
     def has_offsets_topic(self) -> bool:
         return OFFSETS_TOPIC in self.topology.topics or OFFSETS_TOPIC in self.topology.hidden
+
+    @property
+    def lacks_topic_ids(self) -> bool:
+        """Whether a topic that is created again is recognised by its offsets alone."""
+        return self._lacks_ids(self.topology)
 
     @property
     def watched_topics(self) -> frozenset[str]:

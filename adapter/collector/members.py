@@ -150,9 +150,10 @@ class Members:
         if is_listed and (state.gone_as is status.kind or is_empty):
             del self._groups[group]
             return
-        is_another = status.phase is not Phase.STABLE or (before is not None and before.kind is not status.kind)
+        is_another = status.phase not in {Phase.STABLE, Phase.UNKNOWN}
+        is_another |= before is not None and before.kind is not status.kind
         state = state.outdated(now) if is_another else state
-        if is_listed:
+        if is_listed and status.phase is not Phase.UNKNOWN:
             empty_since = min(state.empty_since, now) if status.phase is Phase.EMPTY else NOT_EMPTY
             if state.gone_as is not None or state.empty_since != empty_since:
                 state = replace(state, gone_as=None, empty_since=empty_since)
@@ -187,7 +188,8 @@ class Members:
         for node, answer in answers.items():
             for group in plan[node]:
                 state = replace(self._groups.get(group, _Group()), asked_at=now)
-                self._groups[group] = _learnt(state, group, kind, answer)
+                is_unlisted = self._directory.statuses[group].phase is Phase.UNKNOWN
+                self._groups[group] = _learnt(state, group, kind, answer, tells_phase=is_unlisted)
             descriptions = {} if isinstance(answer, Failure) else answer.content
             stable = ((group, one.sharing) for group, one in descriptions.items() if one is not None and one.topics)
             self._sharing = {**self._sharing, **{group: (kind, sharing) for group, sharing in stable}}
@@ -226,12 +228,22 @@ def _sharing_of(
     return SHARING_BY_KIND.get(status.kind, Sharing.BY_TOPIC)
 
 
-def _learnt(state: _Group, group: str, kind: Kind, answer: Answer[dict[str, Description | None]] | Failure) -> _Group:
+def _learnt(
+    state: _Group,
+    group: str,
+    kind: Kind,
+    answer: Answer[dict[str, Description | None]] | Failure,
+    *,
+    tells_phase: bool,
+) -> _Group:
+    """`tells_phase`: no listing does."""
     if isinstance(answer, Failure) or group not in answer.content:
         return state.outdated(state.asked_at)
     description = answer.content[group]
     if description is None:
         return replace(state.outdated(state.asked_at), gone_as=kind)
+    if tells_phase and not description.members:
+        return _emptied(state, answer.received)
     members = description.members or state.members
     if not description.topics:
         return replace(state.outdated(state.asked_at), members=members, gone_as=None)
@@ -243,6 +255,14 @@ def _learnt(state: _Group, group: str, kind: Kind, answer: Answer[dict[str, Desc
         described_at=answer.received,
         empty_since=state.empty_since,
     )
+
+
+def _emptied(state: _Group, now: float) -> _Group:
+    """As with listings, two descriptions must agree that the group is Empty: then every topic with commits counts."""
+    empty_since = min(state.empty_since, now)
+    if now - empty_since >= EMPTY_SECONDS:
+        return _Group(asked_at=state.asked_at, members=0, empty_since=empty_since)
+    return replace(state.outdated(now), members=0, gone_as=None, empty_since=empty_since)
 
 
 def owners_of(layout: Layout, owned: Mapping[str, tuple[Owned, ...]]) -> Owners:

@@ -8,7 +8,7 @@ import numpy as np
 from adapter.clock import Clock
 from adapter.collector.cycle import Completeness, Cycle, Outcome
 from adapter.columns import NEVER
-from adapter.conditions import CREDENTIALS, VALUES, ConditionStatus
+from adapter.conditions import CREDENTIALS, TOPIC_IDS, VALUES, ConditionStatus
 from adapter.errors import some_of
 from adapter.history.sample import Keep
 from adapter.kafka.answers import Failure, FailureCause
@@ -27,6 +27,11 @@ LEAST_SECONDS = 1.0
 """Pause before a cycle that is run early because an HPA asks for something new."""
 FIRST_SECONDS = 20.0
 """A cluster that can be read only in part delays the readiness of a new process by at most this, and a cycle."""
+
+WITHOUT_TOPIC_IDS = (
+    "the brokers report no topic ids (Metadata before version 10, or Kafka before 2.8): "
+    "a topic that is created again is recognised by its offsets alone"
+)
 
 
 class Collector(Repeating):
@@ -55,7 +60,7 @@ class Collector(Repeating):
         self._clock = clock
         self._brokers = Brokers(cluster, lambda request: telemetry.count_request(cluster.name, request))
         self._keep = keep
-        self._is_serving = False
+        self._is_serving = self._lacked_topic_ids = False
         self._cycle = Cycle(Watching(settings, cluster.name), self._brokers, self.feed, clock, memory)
         self._due = self._patient_until = clock.monotonic()
         self._has_begun = False
@@ -162,6 +167,15 @@ class Collector(Repeating):
             conditions.fails(CREDENTIALS, "NotUsed", message, details=problem, cluster=self.name)
         else:
             conditions.holds(CREDENTIALS, cluster=self.name)
+        self._report_topic_ids()
+
+    def _report_topic_ids(self) -> None:
+        conditions = self._telemetry.conditions
+        if self._cycle.lacks_topic_ids:
+            self._lacked_topic_ids = True
+            conditions.fails(TOPIC_IDS, "NotReported", WITHOUT_TOPIC_IDS, cluster=self.name)
+        elif self._lacked_topic_ids:
+            conditions.holds(TOPIC_IDS, cluster=self.name)
 
     def _age(self) -> float:
         received = self.feed.view.snapshot.received

@@ -71,9 +71,9 @@ def _can_have_offsets(group: Decoded) -> bool:
 def _status_of(group: Decoded) -> GroupStatus | None:
     """Brokers before 3.8 report no type: all their groups are classic. Members of other protocols read no topics."""
     kind = (group.group_type or Kind.CLASSIC).lower()
-    if not group.group_state or kind not in _KINDS or group.protocol_type not in {"", "consumer", *_KINDS}:
+    if kind not in _KINDS or group.protocol_type not in {"", "consumer", *_KINDS}:
         return None
-    return GroupStatus(Kind(kind), phase_in(group.group_state))
+    return GroupStatus(Kind(kind), phase_in(group.group_state) if group.group_state else Phase.UNKNOWN)
 
 
 _KINDS = frozenset(kind.value for kind in Kind)

@@ -45,6 +45,22 @@ def test_a_log_start_of_the_topic_before_hides_no_message_of_a_new_one_that_is_l
     assert rig.lag() == 2_400
 
 
+@pytest.mark.parametrize("end", [10, 1_600, 2_500])
+def test_without_topic_ids_a_topic_made_again_is_recognised_by_its_offsets(end: int) -> None:
+    kafka = Kafka({"orders": [1]}, {"billing": {("orders", 0): 1_500}}, ends={("orders", 0): 2_000})
+    kafka.starts["orders", 0] = 1_000
+    rig = Rig(kafka)
+    rig.run(2)
+    assert rig.lag() == 500
+
+    made_again(kafka, 2, end=end, commits={0: 3})
+    kafka.generations = {}
+    seen = served(rig, 4)
+
+    assert set(seen) <= {500, None, end - 3}
+    assert seen[2:] == [end - 3] * 2, seen
+
+
 def test_an_end_that_goes_backward_is_a_reason_to_look() -> None:
     kafka = Kafka({"orders": [1]}, {"billing": {("orders", 0): 1_500}}, ends={("orders", 0): 2_000})
     kafka.generations["orders"] = "id-1"

@@ -60,6 +60,29 @@ def test_a_listing_leaves_out_an_old_value_beside_the_doubt_about_another_group(
     assert [value.labels["group"] for value in rig.read("lag").values] == ["fine"]
 
 
+# -- listings that do not tell the state of a group --------------------------------------------------------
+
+
+def test_without_states_in_listings_a_topic_that_nobody_reads_is_left_out() -> None:
+    cluster = kafka()
+    cluster.lists_phases = False
+    rig = running(cluster)
+
+    assert lags(rig, 4 * MINUTE) == [0] * 4 * MINUTE
+
+
+def test_without_states_in_listings_all_topics_count_once_two_descriptions_have_found_no_members() -> None:
+    cluster = kafka()
+    cluster.lists_phases = False
+    rig = running(cluster)
+    cluster.members.clear()
+    found = lags(rig, 2 * MINUTE + 1)
+
+    assert found[:MINUTE] == [0] * MINUTE
+    assert found[-1] == 1000
+    assert lags(rig, 2 * MINUTE) == [1000] * 2 * MINUTE
+
+
 # -- a description that fails ----------------------------------------------------------------------------
 
 

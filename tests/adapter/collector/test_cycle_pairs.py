@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from adapter.cluster.groups import Kind
 from adapter.collector.cycle import TOGETHER_SECONDS
+from adapter.kafka.versions import Versions
 from adapter.lag.snapshot import State
 from adapter.lag.states import MOST_SECONDS_APART, TOO_FAR_APART
 from adapter.metrics.problems import NoMatch, Reason, ValueUnavailable
@@ -33,6 +34,7 @@ class World(Kafka):
 
     def __init__(self) -> None:
         super().__init__(nodes=NODES, topics=dict(TOPICS), coordinators=dict(GROUPS), deadline_seconds=3.0)
+        self.groups: tuple[str, ...] = tuple(GROUPS)
         self.late_topics: set[str] = set()
         """Topics that no group has committed for yet."""
         self.move_on_to = self.show
@@ -41,7 +43,7 @@ class World(Kafka):
     def show(self, at: float) -> None:
         self.ends = {(topic, 0): produced(at) for topic in self.topics}
         read = {(topic, 0): produced(at) - BACKLOG for topic in self.topics.keys() - self.late_topics}
-        self.commits = {group: dict(read) for group in GROUPS}
+        self.commits = {group: dict(read) for group in self.groups}
 
     def delay(self, node: int, there: float, back: float = 0.0) -> None:
         """Everything that the broker answers."""
@@ -122,6 +124,24 @@ def test_coordinators_that_are_late_together_share_a_request_to_each_leader() ->
     rig.run()
 
     assert offset_requests(rig) == dict.fromkeys(NODES, 3)
+
+
+def test_groups_that_are_asked_one_by_one_each_get_log_ends_with_their_own_answer() -> None:
+    """Broker 1 takes 2.4 s for all its groups; the ends of its own partitions wait behind that."""
+    world, pace = World(), 0.08
+    world.versions = {1: Versions(offset_fetch=7)}
+    many = {f"group-{number}": 1 for number in range(30)}
+    world.coordinators |= many
+    world.groups = (*world.groups, *many)
+    world.show(NOW)
+    rig = running(world)
+    world.pace["OffsetFetch", 1] = pace
+    outcome = rig.run()
+
+    assert len(outcome.gaps) == len(many) + 3
+    assert max(outcome.gaps) < TOGETHER_SECONDS + 0.001 < MOST_SECONDS_APART
+    most = BACKLOG + RATE * (TOGETHER_SECONDS + pace)
+    assert all(BACKLOG <= rig.lag_of(group, topic) <= most for group in many for topic in ("bills", "notes"))
 
 
 @pytest.mark.parametrize("kind", ["Metadata", "ListGroups", "Describe", "DescribeShareGroupOffsets"])

@@ -31,7 +31,8 @@ SECOND_APART = {"interval": "1s", "maxAge": "10s"}
 
 def kafka() -> Kafka:
     commits = {"billing": {("orders", 0): 7, ("orders", 1): 1}}
-    return Kafka(topics={"orders": [1, 2]}, commits=commits, ends={("orders", 0): 10, ("orders", 1): 1})
+    ends, generations = {("orders", 0): 10, ("orders", 1): 1}, {"orders": "id"}
+    return Kafka(topics={"orders": [1, 2]}, commits=commits, ends=ends, generations=generations)
 
 
 class WallClock:
@@ -101,6 +102,38 @@ def collect(watched: Watched, until: Callable[[], bool]) -> None:
     finally:
         collector.stop(DEADLINE)
     assert not [thread for thread in threading.enumerate() if thread.name == "collector-main"]
+
+
+def test_brokers_without_topic_ids_are_told_once_until_they_report_them(
+    watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    watched.kafka.generations = {}
+    collector = watched.collector()
+    for _ in range(3):
+        collector._cycle.run_once()
+        collector._report_topic_ids()
+    assert told(caplog) == ["topic-ids of cluster main: NotReported"]
+    assert watched.shown("condition", "topic-ids", "false") == 1
+
+    watched.kafka.generations = {"orders": "id"}
+    collector._cycle._inventory.begin_with_new_client()
+    collector._cycle.run_once()
+    collector._report_topic_ids()
+    assert told(caplog)[1:] == ["topic-ids of cluster main: Reported"]
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    lines = (record.getMessage() for record in caplog.records)
+    return [": ".join(line.split(": ")[:2]) for line in lines if line.startswith("topic-ids")]
+
+
+def test_brokers_with_topic_ids_have_no_condition_about_them(watched: Watched) -> None:
+    collector = watched.collector()
+    collector._cycle.run_once()
+    collector._report_topic_ids()
+
+    assert watched.shown("condition", "topic-ids", "true") is None
 
 
 def test_rounds_are_stored_counted_and_shown(watched: Watched) -> None:

@@ -31,7 +31,7 @@ def listing(*groups: SimpleNamespace, error: int = 0) -> SimpleNamespace:
         (listed("g", "NotReady", "streams", "streams"), GroupStatus(Kind.STREAMS, Phase.MOVING)),
         (listed("g", kind="unheard-of"), None),
         (listed("g", protocol="sr"), None),
-        (listed("g", state=None), None),
+        (listed("g", state=None), GroupStatus(Kind.CLASSIC, Phase.UNKNOWN)),
     ],
 )
 def test_a_listing_has_kind_and_phase_of_groups_whose_members_read_topics(

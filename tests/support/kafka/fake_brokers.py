@@ -177,6 +177,8 @@ class FakeBrokers(Brokers):
     def _status(self, group: str) -> GroupStatus:
         kind = self.kafka.kinds.get(group, Kind.CLASSIC)
         is_stable = group in self.kafka.members and group not in self.kafka.moving
+        if not self.kafka.lists_phases:
+            return GroupStatus(kind, Phase.UNKNOWN)
         return GroupStatus(
             kind, Phase.STABLE if is_stable else Phase.MOVING if group in self.kafka.moving else Phase.EMPTY
         )
@@ -203,6 +205,8 @@ class FakeBrokers(Brokers):
         return node not in self.kafka.loading and group not in self.kafka.undescribed
 
     def _description(self, group: str, kind: Kind, *, with_clients: bool) -> Description | None:
+        if not self.kafka.lists_phases and group in self.kafka.commits.keys() - self.kafka.members.keys():
+            return Description(0)
         if self.kafka.kinds.get(group, Kind.CLASSIC) is not kind or group not in self.kafka.members:
             return None
         is_stable = group not in self.kafka.moving
@@ -275,7 +279,8 @@ class FakeBrokers(Brokers):
         self.requests.append((kind, node))
         now, last = self._clock.seconds, self._last.get(node, _Times(0.0, 0.0))
         there, back = self.kafka.delays.get((kind, node), (0.0, 0.0))
-        times = _Times(max(now + there, last.read), max(now + there + back, last.received))
+        pace = self.kafka.pace.get((kind, node), 0.0)
+        times = _Times(max(now + there, last.read) + pace, max(now + there + back, last.received) + pace)
         failure = self._failure(node)
         if failure is None and times.received - now >= CALL_SECONDS:
             failure = Failure(FailureCause.TIMED_OUT, f"broker {node} at kafka-{node}:9092 does not answer")

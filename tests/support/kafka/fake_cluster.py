@@ -59,6 +59,8 @@ class Kafka:
     """Those of them that are not Stable just now."""
     undescribed: set[str] = field(default_factory=set)
     """Groups whose description is an error: the coordinator is loading or moving, or we may not describe them."""
+    lists_phases: bool = True
+    """Whether listings tell the state of a group: from ListGroups 4 on."""
     member_counts: dict[str, int] = field(default_factory=dict)
     """Of the groups that do not have one member."""
     owned: dict[str, tuple[Owned, ...]] = field(default_factory=dict)
@@ -79,6 +81,8 @@ class Kafka:
     """Why no bootstrap server lets us in."""
     delays: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
     """(Kind of request, node) -> seconds until the broker reads it, and from then on until the answer is here."""
+    pace: dict[tuple[str, int], float] = field(default_factory=dict)
+    """(Kind of request, node) -> how long the broker works on each, one after another."""
     deadline_seconds: float = 0.0
     """How long a call to a silent broker takes."""
     busy_seconds: float = 0.0

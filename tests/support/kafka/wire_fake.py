@@ -93,6 +93,8 @@ class WireFake:
     """(group, topic, partition) -> the error in its row of an answer to OffsetFetch."""
     throttle_ms: int = 0
     """In every answer to OffsetFetch and ListOffsets."""
+    is_muted: bool = False
+    """Whether the connection is not read for so long after such an answer, as from Kafka 2.0 on."""
     hosts: dict[int, str] = field(default_factory=dict)
     """Node -> the name that Metadata tells, where it is not 127.0.0.1."""
     ports: dict[int, int] = field(default_factory=dict)
@@ -159,6 +161,8 @@ class WireFake:
                     await writer.drain()
                     if sent.then_close:
                         return
+                    if self.is_muted and asked.key in {OFFSET_FETCH, LIST_OFFSETS}:
+                        await asyncio.sleep(self.throttle_ms / 1000)
             except (asyncio.IncompleteReadError, ConnectionError):
                 return  # the client went, or `cut_all` did it
             except Exception as error:  # noqa: BLE001 - shown to the test at its end
