@@ -5,12 +5,15 @@ group, whatever its type. So an unlisted group can be known to only one broker, 
 that topic knows none.
 
 This is how Apache Kafka places groups. Other implementations of its protocol may use another hash, which agrees for
-some groups by chance, or have no real leaders. So placement is used only once enough groups have proven it."""
+some groups by chance, or have no real leaders. So nothing counts as absent by its placement until enough groups have
+proven it."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from itertools import islice
+from math import log
 from uuid import UUID
 
 import numpy as np
@@ -21,9 +24,11 @@ from adapter.columns import NEVER, Flags, Seconds
 
 OFFSETS_TOPIC = "__consumer_offsets"
 SHARE_STATE_TOPIC = "__share_group_state"
-LARGEST_CHANCE = 1e-6
-"""That another hash places all the groups of a proof alike. Each group at a broker that leads a third of the partitions
-makes it a third: among three equal brokers 13 groups are enough, among two 20."""
+PROOF = log(1e6)
+"""The evidence that decides: a million times as likely with Kafka's hash as with another one, or the other way round. A
+group at a broker that leads a third of the partitions is evidence of 1, so among three equal brokers 14 are enough."""
+LIKELY = 0.9
+"""How many groups are where Kafka places them while partitions of the offsets topic move."""
 CHECKED_GROUPS = 100
 """This many groups of each listing are checked for whether the cluster places groups as expected."""
 
@@ -35,38 +40,49 @@ def partition_of(key: str, partitions: int) -> int:
     return (0 if code == -(2**31) else abs(code)) % partitions
 
 
+class Placement(Enum):
+    """Whether the cluster places groups as Apache Kafka does."""
+
+    UNKNOWN = auto()
+    PROVEN = auto()
+    REFUTED = auto()
+
+
 def is_usable(topic: Topic | None) -> bool:
     """Whether elections of the offsets topic's leaders can be told apart; not before Metadata 7, for instance."""
     return topic is not None and topic.epochs is not None and bool((topic.epochs >= 0).all())
 
 
-def is_proof(topic: Topic, placed: Mapping[str, int]) -> bool:
-    """Whether `placed` (group -> its coordinator) shows that the cluster places groups as expected."""
-    return _chance(topic, placed.items()) < LARGEST_CHANCE
+def evidence(topic: Topic, placed: Mapping[str, int]) -> float:
+    """Returns how much `placed` (group -> its coordinator) shows that the cluster places groups as expected: the
+    logarithm of how much likelier it is with Kafka's hash than with another one. Negative: with another one."""
+    parts = ((_expected(topic, group), node) for group, node in islice(placed.items(), CHECKED_GROUPS))
+    return sum(_weight(share, is_there=node == leader) for (leader, share), node in parts)
 
 
 def proving_groups(topic: Topic) -> list[str]:
-    """Returns names whose coordinators would be a proof, whether groups of these names exist or not; fewer if most
-    partitions have one leader, none if all have."""
+    """Returns names whose coordinators decide, whether groups of these names exist or not; fewer if most partitions
+    have one leader, none if all have. There are more than are needed, as some partitions may be moving."""
     names: list[str] = []
-    chance = 1.0
+    total = 0.0
     for name in (f"kafka-lag-adapter-{number}" for number in range(CHECKED_GROUPS)):
-        leader = int(topic.leaders[partition_of(name, len(topic.leaders))])
-        share = float((topic.leaders == leader).mean())
-        if chance >= LARGEST_CHANCE and leader != NOBODY and share < 1:
+        weight = _weight(_expected(topic, name)[1], is_there=True)
+        if total < 1.5 * PROOF and weight > 0:
             names.append(name)
-            chance *= share
+            total += weight
     return names
 
 
-def _chance(topic: Topic, placed: Iterable[tuple[str, int]]) -> float:
-    """Returns how likely another hash is to agree; 1 if a group is not where it is expected."""
-    leaders, chance = topic.leaders, 1.0
-    for group, node in islice(placed, CHECKED_GROUPS):
-        if leaders[partition_of(group, len(leaders))] != node:
-            return 1.0
-        chance *= float((leaders == node).mean())
-    return chance
+def _expected(topic: Topic, group: str) -> tuple[int, float]:
+    """Returns the group's coordinator by Kafka's hash, and how likely it is by another one."""
+    leader = int(topic.leaders[partition_of(group, len(topic.leaders))])
+    return leader, float((topic.leaders == leader).mean())
+
+
+def _weight(chance: float, *, is_there: bool) -> float:
+    if chance >= LIKELY:
+        return 0.0
+    return log(LIKELY / chance) if is_there else log((1 - LIKELY) / (1 - chance))
 
 
 def moves_without_election(before: Topic | None, after: Topic | None) -> bool:
@@ -114,16 +130,19 @@ class ListingTimes:
     """By partition, if its leader did not change around the listing; NEVER otherwise."""
     disagreeing: frozenset[int] = frozenset()
     """Brokers whose latest listing has groups that, by their names, belong to other brokers."""
-    is_proven: bool = False
-    """Whether the cluster has been seen to place groups as expected."""
+    placement: Placement = Placement.UNKNOWN
+
+    def likely_topic(self, topology: Topology) -> Topic | None:
+        """Returns the offsets topic unless it is refuted that its leaders coordinate the groups."""
+        topic, is_refuted = topology.topics.get(OFFSETS_TOPIC), self.placement is Placement.REFUTED
+        return None if is_refuted or self.disagreeing or not is_usable(topic) else topic
 
     def coordinating_topic(self, topology: Topology) -> Topic | None:
-        """Returns the offsets topic if its leaders coordinate the groups; None if that is unproven or contradicted."""
-        topic = topology.topics.get(OFFSETS_TOPIC)
-        if topic is None or self.disagreeing or not is_usable(topic):
-            return None
+        """Returns the offsets topic if it is proven that its leaders coordinate the groups."""
+        topic = self.likely_topic(topology)
         # Whatever the hash, a broker that leads all partitions coordinates all groups.
-        return topic if self.is_proven or len(np.unique(topic.leaders)) == 1 else None
+        is_proven = self.placement is Placement.PROVEN or (topic is not None and len(np.unique(topic.leaders)) == 1)
+        return topic if is_proven else None
 
     def offsets_topic(self, topology: Topology) -> Topic | None:
         """Returns the topic if it shows which broker coordinates which group; None if any broker may coordinate any."""
@@ -185,13 +204,13 @@ def updated_times(known: ListingTimes, listed: Round, topology: Topology) -> Lis
     is_surprise = misplaced and not known.disagreeing
     brokers = {} if is_surprise else {**known.brokers, **dict.fromkeys(whole, listed.at)}
     placed = {group: node for node, each in listed.listings.items() for group in islice(each.groups, CHECKED_GROUPS)}
-    is_proven = known.is_proven or (topic is not None and not misplaced and is_proof(topic, placed))
+    is_proof = topic is not None and not misplaced and evidence(topic, placed) >= PROOF
     return ListingTimes(
         {node: at for node, at in brokers.items() if node in topology.brokers},
         topic.generation if topic is not None else None,
         partitions,
         ((known.disagreeing - listed.listings.keys()) | misplaced) & topology.brokers.keys(),
-        is_proven,
+        Placement.PROVEN if is_proof else known.placement,
     )
 
 

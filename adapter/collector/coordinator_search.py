@@ -3,7 +3,7 @@ requests, groups that no broker lists, and the proof that groups are placed as e
 
 from collections.abc import Collection, Sequence
 
-from adapter.cluster.coordinators import is_proof, is_usable, proving_groups
+from adapter.cluster.coordinators import PROOF, Placement, evidence, is_usable, proving_groups
 from adapter.cluster.topics import Topic
 from adapter.columns import NEVER, NO_COMMIT
 from adapter.kafka.answers import Answer, Failure
@@ -16,9 +16,12 @@ from adapter.protocol.prepared_requests import CommitQuestion
 
 MOST_SOUGHT = 50
 """Groups per cycle. A broker before Kafka 3.0 takes a request for each, but listings name most coordinators."""
-MOST_PROOFS = 3
-"""After as many attempts, only listings can prove the placement. The first ones may coincide with elections."""
-PROOF_SECONDS = 30.0
+ATTEMPTS = 3
+"""So many cycles in a row ask for a proof of the placement, because partitions may be moving in one of them."""
+ATTEMPT_SECONDS = 30.0
+"""The period of later attempts: they prove little where the adapter may not describe groups of any name."""
+MOST_KNOWN = 10
+"""Groups that are asked for beside the made-up names, because the adapter may describe them."""
 
 
 class CoordinatorSearch:
@@ -85,24 +88,26 @@ class PlacementProof:
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        self._attempts = 0
+        self._attempts = self._contradictions = 0
         self._asked_at = NEVER
 
-    def give_up(self) -> None:
-        self._attempts = MOST_PROOFS
-
-    def is_found(self, topic: Topic, nodes: Sequence[int], now: float) -> bool:
-        """Asks the first of the nodes, unless it was tried just before."""
+    def placement(self, topic: Topic, known: Sequence[str], nodes: Sequence[int], now: float) -> Placement:
+        """Asks the first of the nodes; `known` are groups that the adapter may describe, as far as there are some."""
         names = proving_groups(topic)
-        is_tried = self._attempts >= MOST_PROOFS or now - self._asked_at < PROOF_SECONDS
-        if is_tried or not names or not nodes or not is_usable(topic):
-            return False
+        is_early = self._attempts >= ATTEMPTS and now - self._asked_at < ATTEMPT_SECONDS
+        if is_early or not names or not nodes or not is_usable(topic):
+            return Placement.UNKNOWN
         self._attempts, self._asked_at = self._attempts + 1, now
-        answer = self._brokers.coordinators(nodes[0], names)
+        answer = self._brokers.coordinators(nodes[0], [*names, *known[:MOST_KNOWN]])
         if isinstance(answer, Failure):
             self._liveness.note({nodes[0]: answer})
-            return False
-        return is_proof(topic, {name: one.node for name, one in answer.items() if one.error == codes.NO_ERROR})
+            return Placement.UNKNOWN
+        shown = evidence(topic, {name: one.node for name, one in answer.items() if one.error == codes.NO_ERROR})
+        self._contradictions = self._contradictions + 1 if shown < 0 else 0
+        if shown >= PROOF:
+            return Placement.PROVEN
+        is_refuted = shown <= -PROOF or self._contradictions >= ATTEMPTS
+        return Placement.REFUTED if is_refuted else Placement.UNKNOWN
 
 
 def _not_in_metadata(node: int, group: str) -> Cause:

@@ -3,7 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from adapter.cluster.coordinators import OFFSETS_TOPIC, ListingTimes, Round, moves_without_election, updated_times
+from adapter.cluster.coordinators import (
+    OFFSETS_TOPIC,
+    ListingTimes,
+    Placement,
+    Round,
+    moves_without_election,
+    updated_times,
+)
 from adapter.cluster.groups import NOBODY
 from adapter.cluster.possible_groups import PossibleGroups, any_group_possible, possible_groups_of
 from adapter.cluster.topics import (
@@ -82,7 +89,7 @@ class Inventory:
         """Known brokers may have been replaced, so any connected broker is asked next."""
         self._is_new_client = True
         self.topology = without_epochs(self.topology)
-        self._listing_times = replace(self._listing_times, is_proven=False)
+        self._listing_times = replace(self._listing_times, placement=Placement.UNKNOWN)
         self._proof.begin_anew()
 
     def refresh(self, *, has_news: bool) -> None:
@@ -113,13 +120,14 @@ class Inventory:
 
     @property
     def _coordinating_topic(self) -> Topic | None:
-        return self._listing_times.coordinating_topic(self.topology)
+        return self._listing_times.likely_topic(self.topology)
 
     def _prove_placement(self, now: float) -> None:
         topic = self.topology.topics.get(OFFSETS_TOPIC)
-        if topic is not None and not self._listing_times.is_proven:
-            is_proven = self._proof.is_found(topic, self._in_turn(self.topology.brokers), now)
-            self._listing_times = replace(self._listing_times, is_proven=is_proven)
+        if topic is not None and self._listing_times.placement is Placement.UNKNOWN:
+            nodes = self._in_turn(self.topology.brokers)
+            placement = self._proof.placement(topic, self._commits.groups, nodes, now)
+            self._listing_times = replace(self._listing_times, placement=placement)
 
     def _has_lost_something(self, now: float) -> bool:
         """Whether commits are gone, or another broker no longer counts one of ours as alive: it may be cut off and
@@ -228,15 +236,14 @@ class Inventory:
     def _follow(self, topology: Topology) -> None:
         before, self.topology = self.topology, topology
         if moves_without_election(before.topics.get(OFFSETS_TOPIC), topology.topics.get(OFFSETS_TOPIC)):
-            self._listing_times = replace(self._listing_times, is_proven=False)
-            self._proof.give_up()
+            self._listing_times = replace(self._listing_times, placement=Placement.REFUTED)
 
     def seek(self, asked: Asked) -> None:
         """Looks for groups that HPAs ask for and no broker lists, where that does not prove that they do not exist."""
         now = self._monotonic()
         if not asked or not self._is_due(self._sought, now) or not self.topology.brokers:
             return
-        is_placed = self._coordinating_topic is not None
+        is_placed = self._listing_times.coordinating_topic(self.topology) is not None
         unlisted = () if is_placed else sorted(asked.keys() - self._commits.directory.groups)
         if unlisted:
             self._sought = now
