@@ -157,7 +157,6 @@ class Commits:
         return CommitRound(plan, self._brokers.commits(asked), unread)
 
     def _follow_versions(self, brokers: Collection[int]) -> None:
-        self._brokers.meet(self._liveness.present(brokers))
         versions = {node: self._brokers.versions(node).offset_fetch for node in brokers}
         singly = frozenset(
             node for node, version in versions.items() if version is not None and version < FIRST_WITH_GROUPS

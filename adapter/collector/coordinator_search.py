@@ -11,7 +11,7 @@ from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.lag.snapshot import Cause, State
 from adapter.protocol import codes
-from adapter.protocol.apis import FIRST_WITH_GROUPS
+from adapter.protocol.apis import FIND_COORDINATOR, FIRST_WITH_GROUPS
 from adapter.protocol.prepared_requests import CommitQuestion
 
 MOST_SOUGHT = 50
@@ -39,7 +39,8 @@ class CoordinatorSearch:
         `groups` are sorted: they and the brokers are asked in turn, so that no broken one is asked each time."""
         unread = {group: Cause(State.UNKNOWN, f"the coordinator of group {group} is not known yet") for group in groups}
         sought = sorted(groups, key=lambda group: (group <= self._sought_last, group))[:MOST_SOUGHT]
-        present = sorted(self._liveness.present(brokers), key=lambda node: (node <= self._asked_last, node))
+        able = (n for n in self._liveness.present(brokers) if not self._brokers.lack(n, FIND_COORDINATOR))
+        present = sorted(able, key=lambda node: (node <= self._asked_last, node))
         if not present:
             return {}, unread
         self._asked_last, self._sought_last = present[0], sought[-1]
@@ -93,7 +94,7 @@ class PlacementProof:
 
     def placement(self, topic: Topic, known: Sequence[str], nodes: Sequence[int], now: float) -> Placement:
         """Asks the first of the nodes; `known` are groups that the adapter may describe, as far as there are some."""
-        names = proving_groups(topic)
+        names, nodes = proving_groups(topic), [n for n in nodes if not self._brokers.lack(n, FIND_COORDINATOR)]
         is_early = self._attempts >= ATTEMPTS and now - self._asked_at < ATTEMPT_SECONDS
         if is_early or not names or not nodes or not is_usable(topic):
             return Placement.UNKNOWN

@@ -28,13 +28,14 @@ from adapter.collector.log_offsets import may_not_describe_topic
 from adapter.collector.periods import is_due
 from adapter.columns import NEVER
 from adapter.errors import some_of
-from adapter.kafka.answers import Answer
+from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.lag.rules import Asked, Watching
 from adapter.lag.snapshot import Cause, State
 from adapter.latest import Latest
 from adapter.metrics.problems import Problem, Reason
+from adapter.protocol.apis import DESCRIBE_SHARE_GROUP_OFFSETS, LIST_GROUPS
 
 REFRESH_SECONDS = 30.0
 """Period of Metadata and ListGroups: a new group or partition is discovered within this time."""
@@ -103,6 +104,7 @@ class Inventory:
             self._read_topology(now)
         if not self.topology.brokers:
             return
+        self._meet_brokers()
         self._prove_placement(now)
         handovers = self._commits.handovers
         has_news |= handovers.is_outdated or self._has_lost_something(now)
@@ -121,6 +123,12 @@ class Inventory:
     @property
     def _coordinating_topic(self) -> Topic | None:
         return self._listing_times.likely_topic(self.topology)
+
+    def _meet_brokers(self) -> None:
+        """Their versions decide what is asked. Any other failure is that of the next request."""
+        outcomes = self._brokers.meet(self._liveness.present(self.topology.brokers))
+        silent = {node: one for node, one in outcomes.items() if isinstance(one, Failure) and one.was_silence}
+        self._liveness.note(silent)
 
     def _prove_placement(self, now: float) -> None:
         topic = self.topology.topics.get(OFFSETS_TOPIC)
@@ -150,7 +158,8 @@ class Inventory:
         is_full = self._is_due(self._groups_listed, now)
         if is_full:
             self._groups_listed = now
-        nodes = self._liveness.present(self.topology.brokers if is_full else self._not_listed)
+        present = self._liveness.present(self.topology.brokers if is_full else self._not_listed)
+        nodes = [node for node in present if not self._brokers.lack(node, LIST_GROUPS)]
         if nodes:
             leader_of = self._listing_times.leader_of(self.topology)
             listings = self._commits.list_groups(nodes, self.topology.brokers.keys(), leader_of)
@@ -292,6 +301,7 @@ class Inventory:
             group: Cause(State.UNKNOWN, f"broker {node} has not listed its groups yet")
             for group in unlisted
             if (node := coordinators.get(group, NOBODY)) in unheard
+            and not self._brokers.lack(node, DESCRIBE_SHARE_GROUP_OFFSETS)
         }
 
     def possible_groups(self, unreachable: str | None = None) -> PossibleGroups:
@@ -310,4 +320,4 @@ class Inventory:
 
     def _why_not_listed(self, node: int) -> str | None:
         failure = self._liveness.failure(node) or self._liveness.failed.get(node)
-        return None if failure is None else failure.text
+        return failure.text if failure is not None else self._brokers.lack(node, LIST_GROUPS) or None

@@ -21,14 +21,14 @@ from adapter.cluster.topics import Topology
 from adapter.kafka.answers import Answer, Answered, BrokersUnreachable, Failure, FailureCause
 from adapter.kafka.calls import Calls
 from adapter.kafka.connections import connected, end, started
-from adapter.kafka.exchanges import Make, exchanged, in_turn
+from adapter.kafka.exchanges import Make, asked_by, exchanged, in_turn, metadata_request
 from adapter.kafka.failures import explained
 from adapter.kafka.group_descriptions import descriptions_in
 from adapter.kafka.group_requests import DESCRIBE, describe, describe_shares, find_coordinators, list_groups
 from adapter.kafka.lanes import LANE_SECONDS, Lane
 from adapter.kafka.rotation import BrokerAccess, Rotation
-from adapter.kafka.versions import NEWEST, Versions, VersionsChanged
-from adapter.protocol import group_responses, offset_requests
+from adapter.kafka.versions import NEWEST, Versions
+from adapter.protocol import group_responses
 from adapter.protocol.apis import (
     DESCRIBE_SHARE_GROUP_OFFSETS,
     FIND_COORDINATOR,
@@ -202,7 +202,7 @@ class Brokers:
         calls: dict[Name, Calls[Answered]] = {}
         outcomes: dict[Name, Answer[Answered] | Failure] = {}
         for name, node in chosen.items():
-            asked = (node, _metadata(topics), lambda raw: read(raw.body, raw.version))
+            asked = (node, metadata_request(topics), lambda raw: read(raw.body, raw.version))
             calls[name] = self._start(METADATA, {0: asked})
             patience = HEDGE_SECONDS if len(calls) < len(chosen) else self._call_seconds + GRACE_SECONDS
             self.wait(*calls.values(), together=0.0, within=patience)
@@ -215,7 +215,7 @@ class Brokers:
         absent = expected - answer.content.topics.keys()
         if not absent:
             return answer
-        named = _metadata(sorted(absent))
+        named = metadata_request(sorted(absent))
         by_name = self._ask(METADATA, {node: named}, lambda raw: topology_in(raw.body, raw.version))[node]
         if isinstance(by_name, Failure):
             return by_name
@@ -233,13 +233,18 @@ class Brokers:
         known: Mapping[int, Versions] = self._manager.known_versions
         return known.get(node, NEWEST)
 
-    def meet(self, nodes: Iterable[int]) -> None:
-        """Connects to brokers whose versions are not known; those that do not answer in time remain unknown."""
-        strangers = [node for node in nodes if node not in self._manager.known_versions]
-        calls: Calls[None] = Calls(strangers, self._changed, self._call_seconds + GRACE_SECONDS, _met)
+    def meet(self, nodes: Iterable[int]) -> dict[int, Answer[None] | Failure]:
+        """Connects to brokers whose versions are not known yet."""
+        manager, milliseconds = self._manager, 1000 * self._call_seconds
+
+        def read(node: int, outcome: object, received: float) -> Answer[None] | Failure:
+            return self._answer(node, outcome, received, lambda _: None)
+
+        strangers = [node for node in nodes if node not in manager.known_versions]
+        calls = Calls(strangers, self._changed, self._call_seconds + GRACE_SECONDS, read)
         for node in strangers:
-            _settle(calls, node, self._manager.call_soon(connected, self._manager, node, 1000 * self._call_seconds))
-        self.finish(calls)
+            _settle(calls, node, manager.call_soon(connected, manager, node, milliseconds))
+        return self.finish(calls)
 
     def coordinators(self, node: int, groups: Sequence[str]) -> dict[str, FoundCoordinator] | Failure:
         """Returns what the broker knows of the groups' coordinators; groups that it was not asked for are absent."""
@@ -258,7 +263,12 @@ class Brokers:
         return self._ask(LIST_GROUPS, dict.fromkeys(nodes, list_groups), group_responses.listing_in)
 
     def can_describe(self, node: int, kind: Kind) -> bool:
-        return self.versions(node).of(DESCRIBE[kind][0]) is not None
+        return not self.lack(node, DESCRIBE[kind][0])
+
+    def lack(self, node: int, api: Api) -> str:
+        """Returns what the broker offers instead of a version of the request that is known; empty: it offers one."""
+        versions = self.versions(node)
+        return "" if versions.of(api) is not None else f"{self._name(node)} {versions.lack(api)}"
 
     def described(
         self, plan: Mapping[int, Sequence[str]], kind: Kind, *, with_clients: bool = False
@@ -276,10 +286,10 @@ class Brokers:
         return self._start(DESCRIBE_SHARE_GROUP_OFFSETS, sent)
 
     def commits(self, questions: Mapping[int, CommitQuestion]) -> Calls[Columns]:
-        return self._start(CommitQuestion.api, {key: _asked_by(question) for key, question in questions.items()})
+        return self._start(CommitQuestion.api, {key: asked_by(question) for key, question in questions.items()})
 
     def offsets(self, questions: Mapping[int, OffsetQuestion]) -> Calls[Columns]:
-        return self._start(OffsetQuestion.api, {key: _asked_by(question) for key, question in questions.items()})
+        return self._start(OffsetQuestion.api, {key: asked_by(question) for key, question in questions.items()})
 
     def wait(self, *calls: Calls[Any], together: float, within: float = float("inf")) -> bool:
         """Waits at most `within` seconds for a response, then `together` for the others; False: all have been taken."""
@@ -301,7 +311,7 @@ class Brokers:
 
     def probe(self, node: int) -> Future:
         """Returns the pending answer of a silent broker."""
-        return self._send(METADATA, node, _metadata(()), lambda: None)
+        return self._send(METADATA, node, metadata_request(()), lambda: None)
 
     @property
     def _manager(self) -> Any:  # noqa: ANN401 - the library has no types
@@ -335,10 +345,13 @@ class Brokers:
         exchange = partial(exchanged, self._manager, node, make, self._call_seconds, note_sent, count)
         return self._manager.call_soon(exchange if lane is None else partial(in_turn, lane, exchange))
 
+    def _name(self, node: int) -> str:
+        return f"broker {node} at {self._addresses.get(node, 'an unknown address')}"
+
     def _answer(
         self, node: int, outcome: object, received: float, decode: Callable[[Any], Answered]
     ) -> Answer[Answered] | Failure:
-        who = f"broker {node} at {self._addresses.get(node, 'an unknown address')}"
+        who = self._name(node)
         if not isinstance(outcome, BaseException):
             self._last_failures.pop(node, None)
             try:
@@ -367,26 +380,8 @@ def _settle(calls: Calls[Any], number: int, future: Any) -> None:  # noqa: ANN40
     future.add_both(lambda outcome: calls.settle(number, outcome, clock.monotonic()))
 
 
-def _met(_: int, __: object, received: float) -> Answer[None] | Failure:
-    return Answer(None, received)
-
-
 def _note_sent(calls: Calls[Any], number: int) -> None:
     calls.sent[number] = clock.monotonic()
-
-
-def _asked_by(question: CommitQuestion | OffsetQuestion) -> tuple[int, Make, Callable[[Any], Columns]]:
-    def make(versions: Versions) -> object:
-        version = versions.required(question.api)
-        if version < question.oldest:
-            raise VersionsChanged
-        return question.request(version)
-
-    return question.node, make, lambda response: question.columns(response.body, response.version)
-
-
-def _metadata(topics: Sequence[str] | None) -> Make:
-    return lambda versions: offset_requests.metadata(topics, versions.required(METADATA))
 
 
 def _brokers_in(body: bytes, version: int) -> Mapping[int, str]:

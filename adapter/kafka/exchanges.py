@@ -1,12 +1,16 @@
 """One request to one broker, and its response, within a deadline; run by the library's thread."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from adapter import clock
 from adapter.kafka.connections import connected, quota_wait
 from adapter.kafka.lanes import Lane
-from adapter.kafka.versions import Versions
+from adapter.kafka.versions import Versions, VersionsChanged
+from adapter.protocol import offset_requests
+from adapter.protocol.apis import METADATA
+from adapter.protocol.offset_responses import Columns
+from adapter.protocol.prepared_requests import CommitQuestion, OffsetQuestion
 
 Make = Callable[[Versions], object]
 """Returns the request for a broker of these versions; raises NotOffered."""
@@ -41,3 +45,17 @@ async def in_turn(lane: Lane, exchange: Callable[[], Awaitable[Any]]) -> Any:  #
         raise
     finally:
         lane.leave(failure)
+
+
+def asked_by(question: CommitQuestion | OffsetQuestion) -> tuple[int, Make, Callable[[Any], Columns]]:
+    def make(versions: Versions) -> object:
+        version = versions.required(question.api)
+        if version < question.oldest:
+            raise VersionsChanged
+        return question.request(version)
+
+    return question.node, make, lambda response: question.columns(response.body, response.version)
+
+
+def metadata_request(topics: Sequence[str] | None) -> Make:
+    return lambda versions: offset_requests.metadata(topics, versions.required(METADATA))

@@ -40,7 +40,20 @@ def measure(home: Path, effort: Effort) -> Table:
             rows += found
             medians.append(median)
         rows += _growth(effort.partitions, medians, nodes)
+    rows += _one_by_one(home / "one-by-one", effort)
     return Table("CPU of a cycle", HOW, tuple(rows))
+
+
+def _one_by_one(home: Path, effort: Effort) -> list[Row]:
+    """Returns rows for brokers that take one group per request: a cycle's cost then grows with the groups."""
+    nodes, groups = NODES[0], groups_of(effort.partitions[-1])
+    who = f"{len(groups):,} groups, {nodes} brokers, OffsetFetch for one group at a time"
+    say(f"  {who}: {effort.timed_cycles} cycles")
+    with stored_brokers(home / "brokers", groups, nodes, takes_groups=False) as cluster:
+        plan = CyclePlan(cluster.bootstrap_servers, WARM_UP, effort.timed_cycles, effort.partitions[-1])
+        cycles = run(plan, home / "cycles").cycles
+    wall = 1000 * statistics.median(cost.wall for cost in plain(cycles))
+    return [cpu_row(f"{who}: CPU of a cycle", plain(cycles)), row(f"{who}: duration of a cycle", wall, unit=" ms")]
 
 
 def _rows(home: Path, effort: Effort, partitions: int, nodes: int) -> tuple[list[Row], float]:

@@ -47,7 +47,7 @@ from tests.support.kafka.wire_fake import (
 logger = logging.getLogger(__name__)
 
 START_TIMEOUT_SECONDS = 120.0
-MOST_KEPT = 200
+MOST_KEPT = 2000
 VERSIONS = {
     API_VERSIONS: (0, 4),
     METADATA: (10, 11),
@@ -63,11 +63,17 @@ _INT32 = Struct(">i")
 
 @contextlib.contextmanager
 def stored_brokers(
-    home: Path, groups: tuple[StoredGroup, ...], nodes: int, refusal: Refusal | None = None
+    home: Path,
+    groups: tuple[StoredGroup, ...],
+    nodes: int,
+    refusal: Refusal | None = None,
+    *,
+    takes_groups: bool = True,
 ) -> Iterator[StoredCluster]:
     """Runs this number of nodes, which share these groups and topics; ends them with the block."""
     home.mkdir(parents=True, exist_ok=True)
-    cluster = StoredCluster(groups, tuple(free_port() for _ in range(nodes)), time.monotonic(), refusal)
+    ports = tuple(free_port() for _ in range(nodes))
+    cluster = StoredCluster(groups, ports, time.monotonic(), refusal, takes_groups)
     file = home / "cluster.json"
     file.write_text(cluster.to_json())
     command = [sys.executable, "-m", "benchmarks.rig.stored_brokers", f"--cluster={file}"]
@@ -105,7 +111,8 @@ class _Stored:
 
 class _StoredFrames(WireFake):
     def __init__(self, cluster: StoredCluster) -> None:
-        super().__init__(cluster.kafka(), versions=VERSIONS, ports=dict(enumerate(cluster.ports, start=1)))
+        versions = VERSIONS if cluster.takes_groups else {**VERSIONS, OFFSET_FETCH: (7, 7)}
+        super().__init__(cluster.kafka(), versions=versions, ports=dict(enumerate(cluster.ports, start=1)))
         self._cluster = cluster
         self._kept: LRUCache[tuple[int, int, int, bytes], _Stored] = LRUCache(MOST_KEPT)
 

@@ -52,6 +52,8 @@ class StoredCluster:
     """When all logs ended at FIRST_OFFSET, in monotonic seconds."""
     refusal: Refusal | None = None
     """What the client may not describe after `REFUSED_AFTER` answers to each request."""
+    takes_groups: bool = True
+    """Whether OffsetFetch asks for all groups of a coordinator at once (version 8), not for one (version 7)."""
 
     @property
     def bootstrap_servers(self) -> str:
@@ -91,7 +93,7 @@ def cluster_of(document: dict[str, Any]) -> StoredCluster:
     """Returns a cluster from the JSON of `to_json`."""
     groups = tuple(StoredGroup(**group) for group in document["groups"])
     refusal = Refusal(document["refusal"]) if document["refusal"] else None
-    return StoredCluster(groups, tuple(document["ports"]), document["began"], refusal)
+    return StoredCluster(groups, tuple(document["ports"]), document["began"], refusal, document["takes_groups"])
 
 
 def cluster_in(file: Path) -> StoredCluster:

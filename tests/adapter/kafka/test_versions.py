@@ -5,7 +5,15 @@ The brokers are fake."""
 import pytest
 
 from adapter.kafka.versions import NotOffered, Versions, negotiated
-from adapter.protocol.apis import FIND_COORDINATOR, FIRST_WITH_GROUPS, LIST_OFFSETS, METADATA, OFFSET_FETCH
+from adapter.protocol.apis import (
+    DESCRIBE_GROUPS,
+    FIND_COORDINATOR,
+    FIRST_WITH_GROUPS,
+    LIST_GROUPS,
+    LIST_OFFSETS,
+    METADATA,
+    OFFSET_FETCH,
+)
 from tests.support.kafka.spoilt_cluster import fake, nothing_unforeseen, one_of, reading, starting
 from tests.support.kafka.wire_fake import VERSIONS, Spoilt, WireFake
 from tests.support.kubernetes.served import Watcher
@@ -121,6 +129,19 @@ def test_what_is_not_offered_counts_as_version_among_the_errors(fake: WireFake) 
     with starting(fake) as running:
         registry = running.telemetry.registry
         running.wait_for(lambda: bool(registry.get_sample_value("kafka_lag_adapter_broker_errors_total", labels)))
+
+
+@pytest.mark.parametrize("version", [7, 8])
+def test_brokers_that_list_no_groups_serve_those_that_rules_name(fake: WireFake, version: int) -> None:
+    fake.versions = {key: span for key, span in VERSIONS.items() if key not in {LIST_GROUPS.key, DESCRIBE_GROUPS.key}}
+    fake.versions |= {OFFSET_FETCH.key: (0, version)}
+    with starting(fake, rules=[{"group": "billing", "topics": ["orders"]}]) as running:
+        running.wait_for_lag(13, "billing")
+        running.wait_for_refusal("does not offer ListGroups", "mail")
+        assert not {key for _, key in fake.asked} & {LIST_GROUPS.key, DESCRIBE_GROUPS.key}
+        assert not running.telemetry.registry.get_sample_value(
+            "kafka_lag_adapter_broker_errors_total", {"cluster": "main", "cause": "version"}
+        )
 
 
 # -- commits -------------------------------------------------------------------------------------

@@ -218,8 +218,8 @@ class FakeBrokers(Brokers):
     def versions(self, node: int) -> Versions:
         return self.kafka.versions.get(node, NEWEST)
 
-    def meet(self, nodes: Iterable[int]) -> None:
-        pass
+    def meet(self, nodes: Iterable[int]) -> dict[int, Answer[None] | Failure]:  # noqa: ARG002 - they are known
+        return {}
 
     def coordinators(self, node: int, groups: Sequence[str]) -> dict[str, FoundCoordinator] | Failure:
         self._let_pass("FindCoordinator", [node])
