@@ -30,12 +30,18 @@ class Calls(Generic[Answered]):
         self._no_outcome = KafkaTimeoutError()
         self._settled: dict[int, tuple[object, float]] = {}
         self._taken: set[int] = set()
+        self._first_response: float | None = None
+        """When the first response that has not been taken arrived: there may be thousands of requests."""
 
     def settle(self, number: int, outcome: object, received: float) -> None:
         """`outcome` is a response, an exception or a failure. After `expires` it is too old for the others: a suspended
         machine may receive it hours after it was sent."""
         with self._changed:
-            self._settled.setdefault(number, (outcome if received <= self.expires else self._no_outcome, received))
+            if number not in self._settled:
+                settled = outcome if received <= self.expires else self._no_outcome
+                self._settled[number] = settled, received
+                if not isinstance(settled, BaseException | Failure):
+                    self._first_response = min(received, self._first_response or received)
             self._changed.notify_all()
 
     @property
@@ -48,10 +54,7 @@ class Calls(Generic[Answered]):
 
     def first_response(self) -> float | None:
         """Returns when the first response that has not been taken arrived; None if there is none."""
-        with self._changed:
-            new = [self._settled[number] for number in self._settled.keys() - self._taken]
-        responses = (received for outcome, received in new if not isinstance(outcome, BaseException | Failure))
-        return min(responses, default=None)
+        return self._first_response
 
     def take(self) -> dict[int, Answer[Answered] | Failure]:
         """Returns the outcomes since the last call by number; after `expires`, also the missing ones."""
@@ -62,4 +65,5 @@ class Calls(Generic[Answered]):
                     self._settled.setdefault(number, (self._no_outcome, now))
             new = [number for number in self.keys if number in self._settled and number not in self._taken]
             self._taken.update(new)
+            self._first_response = None
         return {number: self._read(number, *self._settled[number]) for number in new}
