@@ -175,7 +175,7 @@ class Commits:
 
     def seek(self, groups: Sequence[str], brokers: Collection[int]) -> None:
         """Adds those of the groups that have commits."""
-        found = self._search.with_commits(groups, brokers)
+        found = self._search.with_commits(groups, brokers, self._asked_singly)
         if found:
             known = replace(self.directory, groups=self.directory.groups | found.keys())
             self.directory = with_coordinators(known, found, ())

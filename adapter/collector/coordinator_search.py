@@ -5,14 +5,14 @@ from collections.abc import Collection, Sequence
 
 from adapter.cluster.coordinators import PROOF, Placement, evidence, is_usable, proving_groups
 from adapter.cluster.topics import Topic
+from adapter.collector.commit_plans import planned
 from adapter.columns import NEVER, NO_COMMIT
 from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.lag.snapshot import Cause, State
 from adapter.protocol import codes
-from adapter.protocol.apis import FIND_COORDINATOR, FIRST_WITH_GROUPS
-from adapter.protocol.prepared_requests import CommitQuestion
+from adapter.protocol.apis import FIND_COORDINATOR
 
 MOST_SOUGHT = 50
 """Groups per cycle. A broker before Kafka 3.0 takes a request for each, but listings name most coordinators."""
@@ -54,30 +54,23 @@ class CoordinatorSearch:
         unread |= {group: group_error(answer[group].error, group, present[0]) for group in answer.keys() - found.keys()}
         return known, {group: cause for group, cause in unread.items() if group not in known}
 
-    def with_commits(self, groups: Sequence[str], brokers: Collection[int]) -> dict[str, int]:
+    def with_commits(
+        self, groups: Sequence[str], brokers: Collection[int], asked_singly: frozenset[int]
+    ) -> dict[str, int]:
         """Returns those of the groups that have commits -> their coordinators."""
-        found, _ = self.find(groups, brokers)
-        plan: dict[int, list[str]] = {}
-        for group, node in found.items():
-            plan.setdefault(node, []).append(group)
-        questions = [
-            CommitQuestion(node, part)
-            for node, own in plan.items()
-            for part in ([own] if self._takes_groups(node) else [[group] for group in own])
-        ]
-        answers = self._brokers.finish(self._brokers.commits(dict(enumerate(questions))))
-        self._liveness.note({questions[number].node: answer for number, answer in answers.items()})
-        parts = [answer.content for answer in answers.values() if isinstance(answer, Answer)]
+        groups, coordinators = groups[:MOST_SOUGHT], dict[str, int]()
+        if asked_singly and len(brokers) > 1:
+            coordinators, _ = self.find(groups, brokers)
+        plan = planned(tuple(groups), coordinators, self._liveness.present(brokers), asked_singly)
+        answers = self._brokers.finish(self._brokers.commits(dict(enumerate(plan.questions))))
+        self._liveness.note({plan.questions[number].node: answer for number, answer in answers.items()})
         return {
-            group: found[group]
-            for columns in parts
-            for place, group in enumerate(columns.shape.groups)
-            if group in found and (columns.offsets_of(place) != NO_COMMIT).any()
+            group: plan.questions[number].node
+            for number, answer in answers.items()
+            if isinstance(answer, Answer)
+            for place, group in enumerate(answer.content.shape.groups)
+            if group in plan.codes and (answer.content.offsets_of(place) != NO_COMMIT).any()
         }
-
-    def _takes_groups(self, node: int) -> bool:
-        version = self._brokers.versions(node).offset_fetch
-        return version is None or version >= FIRST_WITH_GROUPS
 
 
 class PlacementProof:

@@ -178,4 +178,15 @@ def test_in_kafka_an_unlisted_group_does_not_exist_and_is_not_looked_for() -> No
     asking(rig, "typo")
     for _ in range(8):
         rig.run()
+        assert (rig.counted()["FindCoordinator"], rig.counted()["OffsetFetch"]) == (0, 1)
+
+
+def test_brokers_that_take_many_groups_are_not_sent_what_makes_kafka_create_its_offsets_topic() -> None:
+    """FindCoordinator does, in a cluster that has had no group yet."""
+    kafka = cluster([1, 2, 3, 4], "billing")
+    del kafka.topics[OFFSETS_TOPIC]
+    rig = rig_of(kafka, 2, rules=[RULE])
+    asking(rig, "typo")
+    for _ in range(8):
+        rig.run()
         assert rig.counted()["FindCoordinator"] == 0
