@@ -135,8 +135,10 @@ def test_what_is_not_offered_counts_as_version_among_the_errors(fake: WireFake) 
 def test_brokers_that_list_no_groups_serve_those_that_rules_name(fake: WireFake, version: int) -> None:
     fake.versions = {key: span for key, span in VERSIONS.items() if key not in {LIST_GROUPS.key, DESCRIBE_GROUPS.key}}
     fake.versions |= {OFFSET_FETCH.key: (0, version)}
-    with starting(fake, rules=[{"group": "billing", "topics": ["orders"]}]) as running:
+    rules = [{"group": group, "topics": ["orders"]} for group in ("billing", "unborn")]
+    with starting(fake, rules=rules) as running:
         running.wait_for_lag(13, "billing")
+        running.wait_for_lag(35, "unborn")
         running.wait_for_refusal("does not offer ListGroups", "mail")
         assert not {key for _, key in fake.asked} & {LIST_GROUPS.key, DESCRIBE_GROUPS.key}
         assert not running.telemetry.registry.get_sample_value(
