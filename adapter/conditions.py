@@ -26,8 +26,7 @@ class Definition:
 
 
 LISTENING = Definition("listening", "Serving", "the ports accept requests")
-AUTHENTICATION_TOPIC_IDS = Definition("topic-ids", "Reported", "a topic that is created again has another id")
-SETTINGS = Definition("authentication-settings", "Read", "the CAs of callers are known")
+AUTHENTICATION_SETTINGS = Definition("authentication-settings", "Read", "the CAs of callers are known")
 SERVING_CERTIFICATE = Definition("serving-certificate", "Served", "the newest certificate is served")
 VALUES = Definition("values", "Complete", "everything could be read")
 CREDENTIALS = Definition("credentials", "Used", "the newest credentials are used")
