@@ -53,7 +53,10 @@ def _one_by_one(home: Path, effort: Effort) -> list[Row]:
         plan = CyclePlan(cluster.bootstrap_servers, WARM_UP, effort.timed_cycles, effort.partitions[-1])
         cycles = run(plan, home / "cycles").cycles
     wall = 1000 * statistics.median(cost.wall for cost in plain(cycles))
-    return [cpu_row(f"{who}: CPU of a cycle", plain(cycles)), row(f"{who}: duration of a cycle", wall, unit=" ms")]
+    return [
+        cpu_row(f"{who}: CPU of a cycle", plain(cycles)),
+        row(f"{who}: wall time of a cycle", wall, unit=" ms", form=".0f"),
+    ]
 
 
 def _rows(home: Path, effort: Effort, partitions: int, nodes: int) -> tuple[list[Row], float]:
