@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from random import shuffle
 
 import numpy as np
 
@@ -146,8 +147,11 @@ class Commits:
         self._follow_versions(brokers)
         unread = self._find_coordinators(brokers) if self._asked_singly and len(brokers) > 1 else {}
         plan = self._plan_for(self.groups, self.directory.coordinators, brokers, self._asked_singly)
-        asked = {}
-        for number, question in enumerate(plan.questions):
+        asked, numbers = {}, list(range(len(plan.questions)))
+        if self._asked_singly:
+            # So that no group is always the last, whom a slow coordinator does not come to.
+            shuffle(numbers)
+        for number, question in ((number, plan.questions[number]) for number in numbers):
             failure = self._liveness.failure(question.node)
             if failure is None:
                 asked[number] = question
