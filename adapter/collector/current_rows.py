@@ -21,6 +21,8 @@ from adapter.settings.models import Isolation
 
 Topics = Mapping[str, frozenset[str]]
 """By group."""
+PhaseOf = Callable[[str], Phase | None]
+"""Of a group; None if no broker lists it."""
 
 
 class CurrentRows:
@@ -139,7 +141,9 @@ class CurrentRows:
 
     # -- decide ----------------------------------------------------------------------------------
 
-    def after(self, observed: Observed, progress: Offsets, reads: Topics, now: float, *, is_recalled: bool) -> Snapshot:
+    def after(
+        self, observed: Observed, progress: Offsets, reads: Topics, phase: PhaseOf, now: float, *, is_recalled: bool
+    ) -> Snapshot:
         """Returns the rows after a cycle. Until the memory `is_recalled`, a missing commit is unknown."""
         layout, before, seen = self.layout, self.latest, observed
         if not is_recalled:
@@ -148,17 +152,17 @@ class CurrentRows:
         snapshot = settled(seen, before)
         is_read = before.is_added & (snapshot.cause == 0)
         if is_read.any():
-            snapshot = self._counted_from_start(snapshot, is_read)
+            snapshot = self._counted_from_start(snapshot, is_read, phase)
         if self.is_committed_only.any() or snapshot.has_marker.any():
-            has_reader = _column(layout, lambda g, t: self._phase(g) is Phase.STABLE and t in reads.get(g, ()))
+            has_reader = _column(layout, lambda g, t: phase(g) is Phase.STABLE and t in reads.get(g, ()))
             snapshot = with_markers(snapshot, before, self.is_committed_only, has_reader, now, self._watching.max_age)
         return with_movement(snapshot, progress, observed.commit_received, observed.commit_cause == 0)
 
-    def _counted_from_start(self, snapshot: Snapshot, is_read: Flags) -> Snapshot:
+    def _counted_from_start(self, snapshot: Snapshot, is_read: Flags, phase: PhaseOf) -> Snapshot:
         """A partition that was added while its group slept counts from its start, like a topic never committed."""
 
         def counts(group: str, _: str) -> bool:
-            sleeps = self._phase(group) in {None, Phase.EMPTY}
+            sleeps = phase(group) in {None, Phase.EMPTY}
             return sleeps and self._watching.counts_from_start(group, is_named=True)
 
         is_counted = is_read & (snapshot.state == State.NO_COMMIT) & _column(self.layout, counts)
@@ -168,11 +172,6 @@ class CurrentRows:
             last_commit_at=np.where(is_counted, snapshot.received, snapshot.last_commit_at),
             is_added=snapshot.is_added & ~is_read,
         )
-
-    def _phase(self, group: str) -> Phase | None:
-        """Returns None for a group that no broker lists, or that has no protocol."""
-        status = self._commits.directory.statuses.get(group)
-        return None if status is None else status.phase
 
     # -- apply -----------------------------------------------------------------------------------
 

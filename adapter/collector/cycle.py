@@ -280,7 +280,8 @@ class Cycle:
         observed = without_steps_backward(seen.observed, before, seen.is_doubtful)
         observed = without_lost_commits(observed, before, is_described=self._inventory.is_described)
         in_doubt, topics_read = self._members.in_doubt(), self._members.topics_read
-        snapshot = self._rows.after(observed, seen.progress, topics_read, now, is_recalled=self._is_recalled)
+        phase, is_recalled = self._members.phase, self._is_recalled
+        snapshot = self._rows.after(observed, seen.progress, topics_read, phase, now, is_recalled=is_recalled)
         treatment = self._treatment_of(layout, self._watching, topics_read, self._rows.only_asked)
         treatment = updated_treatment(treatment, snapshot, self._members.described_at, in_doubt)
         # Of groups without rows, because no row shows their age.

@@ -254,7 +254,7 @@ class Inventory:
             return
         is_placed = self._listing_times.coordinating_topic(self.topology) is not None
         unlisted = () if is_placed else sorted(asked.keys() - self._commits.directory.groups)
-        if unlisted:
+        if unlisted := list(filter(self._watching.watches_group, unlisted)):
             self._sought = now
             self._commits.seek(unlisted, self.topology.brokers)
 

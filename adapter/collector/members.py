@@ -84,6 +84,16 @@ class Members:
         self._sharing: Mapping[str, tuple[Kind, Sharing]] = {}
         """As each group was last described as Stable; kept while it is Empty. Replaced, never changed."""
 
+    def phase(self, group: str) -> Phase | None:
+        """Returns what the latest listing reports, or the last description where listings report no states; None for a
+        group that no broker lists, or that has no protocol."""
+        status, state = self._directory.statuses.get(group), self._groups.get(group, _Group())
+        if status is None or status.phase is not Phase.UNKNOWN:
+            return None if status is None else status.phase
+        if state.members == 0:
+            return Phase.EMPTY
+        return Phase.STABLE if state.topics and state.outdated_since == STILL_HOLDS else Phase.UNKNOWN
+
     def in_doubt(self) -> dict[str, float]:
         """Returns groups whose description has been outdated for too long -> when it was received."""
         now = self._monotonic()
@@ -243,7 +253,7 @@ def _learnt(
     if description is None:
         return replace(state.outdated(state.asked_at), gone_as=kind)
     if tells_phase and not description.members:
-        return _emptied(state, answer.received)
+        return _emptied(state)
     members = description.members or state.members
     if not description.topics:
         return replace(state.outdated(state.asked_at), members=members, gone_as=None)
@@ -257,11 +267,12 @@ def _learnt(
     )
 
 
-def _emptied(state: _Group, now: float) -> _Group:
+def _emptied(state: _Group) -> _Group:
     """As with listings, two descriptions must agree that the group is Empty: then every topic with commits counts."""
+    now = state.asked_at
     empty_since = min(state.empty_since, now)
     if now - empty_since >= EMPTY_SECONDS:
-        return _Group(asked_at=state.asked_at, members=0, empty_since=empty_since)
+        return _Group(asked_at=now, members=0, empty_since=empty_since)
     return replace(state.outdated(now), members=0, gone_as=None, empty_since=empty_since)
 
 
