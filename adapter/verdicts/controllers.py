@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from adapter.columns import Flags, Indexes, Seconds
 from adapter.verdicts.hpa import Behavior, Hpa, ScaleDown, ScalingRules
-from adapter.verdicts.recommendations import Changes, Counts, Recommendations
+from adapter.verdicts.recent import Changes, Counts, RecentCounts
 
 Milli = NDArray[np.float64]
 """Values of metrics in thousandths, rounded up; NaN: the metric failed."""
@@ -48,15 +48,17 @@ class Controllers:
         self._least, self._most = (
             np.array([getattr(hpa, name) for hpa in hpas], np.int64) for name in ("min_replicas", "max_replicas")
         )
+        self._lowest = np.maximum(self._least, 1)
         self._has_behavior = np.array([hpa.behavior is not None for hpa in hpas])
+        self._all_have_behavior = bool(self._has_behavior.all())
         self._metrics = _Metrics(hpas)
         self._up_tolerance, self._down_tolerance = (
             np.array([flags.tolerance if rules.tolerance is None else rules.tolerance for rules in direction])
             for direction in (ups, downs)
         )
-        self._up_windows, self._down_windows = list(_lanes_by(up_seconds)), list(_lanes_by(down_seconds))
+        self._up_windows, self._down_windows = list(lanes_by(up_seconds)), list(lanes_by(down_seconds))
         self._up_policies, self._down_policies = _Policies(ups), _Policies(downs)
-        self.recommended = Recommendations(len(hpas), max((*up_seconds, *down_seconds), default=0.0))
+        self.recommended = RecentCounts(len(hpas), max((*up_seconds, *down_seconds), default=0.0))
         self.added, self.removed = (
             Changes(len(hpas), policies.longest) for policies in (self._up_policies, self._down_policies)
         )
@@ -71,25 +73,35 @@ class Controllers:
         `ready` are the replicas that the target should have, has, and has ready."""
         if self.recommended.is_empty:  # as after a restart, which loses what was remembered
             self.recommended.append(now, spec)
-        is_zero = spec == 0
-        is_disabled = is_zero & ~(self.scaled_to_zero & self._flags.scales_to_zero)
-        is_above, is_below = spec > self._most, ~is_zero & (spec < self._least)
-        proposed = self._proposed(values, spec, status, ready)
-        computes = ~(is_disabled | is_above | is_below) & (proposed >= 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            proposed = self._proposed(values, spec, status, ready)
+        is_out = (spec < self._lowest) | (spec > self._most)
+        if is_out.any():
+            proposed = np.where(is_out & ~((spec == 0) & self._leaves_zero), -1, proposed)
         stable = self._stabilized(now, proposed, spec)
-        self.recommended.append(now, np.where(computes, proposed, -1))
-        limited = self._limited(now, stable, spec)
-        limited = np.where(is_zero, np.maximum(limited, self._least), limited)
-        desired = np.where(computes, limited, np.where(is_above, self._most, np.where(is_below, self._least, spec)))
+        self.recommended.append(now, proposed)
+        desired = self._limited(now, stable, spec)
+        if is_out.any() or (proposed < 0).any():
+            within_range = np.where(spec == 0, 0, np.clip(spec, self._least, self._most))
+            desired = np.where(
+                proposed < 0, within_range, np.where(spec == 0, np.maximum(desired, self._least), desired)
+            )
         self._remember(now, spec, desired)
         return desired
+
+    @property
+    def _leaves_zero(self) -> Flags:
+        return self.scaled_to_zero & self._flags.scales_to_zero
 
     def _proposed(self, values: Milli, spec: Counts, status: Counts, ready: Counts) -> Counts:
         """Returns the largest proposal of any metric; negative where metrics failed and nothing may be decided."""
         proposals = self._metrics.proposals(values, spec, status, ready, self._is_within)
-        failed = np.count_nonzero(np.isnan(proposals) & self._metrics.is_used, axis=0)
-        best = np.nan_to_num(np.fmax.reduce(np.where(self._metrics.is_used, proposals, np.nan), axis=0), nan=-1.0)
-        is_undecided = (failed == self._metrics.number) | ((failed > 0) & (best < spec))
+        if len(proposals) == 1:
+            best, is_undecided = proposals[0], np.isnan(proposals[0])
+        else:
+            failed = np.count_nonzero(np.isnan(proposals) & self._metrics.is_used, axis=0)
+            best = np.fmax.reduce(np.where(self._metrics.is_used, proposals, np.nan), axis=0)
+            is_undecided = (failed == self._metrics.number) | ((failed > 0) & (best < spec))
         proposed: Counts = np.where(is_undecided, -1, np.minimum(best, MOST_REPLICAS)).astype(np.int64)
         return proposed
 
@@ -107,13 +119,17 @@ class Controllers:
         for seconds, lanes in self._up_windows:
             if seconds > 0:
                 lowest[lanes] = np.minimum(lowest[lanes], self.recommended.lowest(now, seconds, lanes))
-        stable: Counts = np.where(self._has_behavior, np.minimum(np.maximum(spec, lowest), highest), highest)
-        return stable
+        stable: Counts = np.minimum(np.maximum(spec, lowest), highest)
+        return stable if self._all_have_behavior else np.where(self._has_behavior, stable, highest)
 
     def _limited(self, now: float, stable: Counts, spec: Counts) -> Counts:
         """Applies the policies, then the least and the most replicas."""
-        without = np.clip(stable, self._least, np.minimum(self._most, np.maximum(2 * spec, 4)))
-        limited: Counts = np.where(self._has_behavior, stable, without)
+        limited = stable.copy()
+        if not self._all_have_behavior:
+            without = np.clip(stable, self._least, np.minimum(self._most, np.maximum(2 * spec, 4)))
+            limited[~self._has_behavior] = without[~self._has_behavior]
+        if (stable == spec).all():
+            return limited
         (rises,) = np.nonzero(self._has_behavior & (stable > spec))
         if len(rises):
             limit = np.maximum(self._limit(now, self._up_policies, rises, spec[rises]), spec[rises])
@@ -157,15 +173,18 @@ class _Metrics:
                 self.is_used[row, lane] = True
                 self._is_average[row, lane] = target.average_value is not None
                 self._target[row, lane] = target.average_value or target.value or 1
+        self._are_averages = bool(self._is_average[self.is_used].all())
         self.number: Counts = np.count_nonzero(self.is_used, axis=0).astype(np.int64)
 
     def proposals(
         self, values: Milli, spec: Counts, status: Counts, ready: Counts, is_within: Callable[[Milli], Flags]
     ) -> Milli:
         """Returns the replicas that each metric asks for; NaN: it failed. A `Value` fails, too, if no pod exists."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = values / np.where(self._is_average, self._target * status, self._target)
-            whole = np.where(self._is_average, values / self._target, ratio * np.where(spec == 0, 1, ready))
+        if self._are_averages:
+            asked = np.ceil(values / self._target)
+            return np.where(is_within(values / (self._target * status)), status, asked)
+        ratio = values / np.where(self._is_average, self._target * status, self._target)
+        whole = np.where(self._is_average, values / self._target, ratio * np.where(spec == 0, 1, ready))
         asked = np.where(np.isnan(values), np.nan, np.ceil(whole))
         asked = np.where(~self._is_average & (spec > 0) & (status == 0), np.nan, asked)
         is_kept = is_within(ratio) & (self._is_average | (spec > 0))
@@ -211,7 +230,7 @@ def _window(rules: ScalingRules, of_flag: float) -> float:
     return of_flag if rules.stabilization_window_seconds is None else float(rules.stabilization_window_seconds)
 
 
-def _lanes_by(seconds: Sequence[float]) -> Iterator[tuple[float, Indexes | slice]]:
+def lanes_by(seconds: Sequence[float]) -> Iterator[tuple[float, Indexes | slice]]:
     """Yields each window with its lanes."""
     windows = sorted(set(seconds))
     for window in windows:

@@ -9,7 +9,7 @@ import numpy as np
 
 from adapter.verdicts.causes import Verdict
 from spark.advice.finding import Finding, Severity
-from spark.advice.hpa import Advice, advice_for
+from spark.advice.hpa import Advice, advice_for_all
 from spark.advice.hpa_manifest import file_names, hpa_yaml
 from spark.advice.presets import Preset, best_of, presets_for
 from spark.figures import formatting
@@ -76,8 +76,8 @@ def decided(data: ReportData) -> Report:
     clusters = {group.cluster for group in data.groups}
     newest = max((group.hours.start[-1] for group in data.groups), default=None)
     standings = [
-        _standing(group, called(group, len(clusters)), name, zone, _ended(group, newest, zone), data)
-        for group, name in zip(data.groups, names, strict=True)
+        _standing(group, called(group, len(clusters)), name, advice, _ended(group, newest, zone), data)
+        for group, name, advice in zip(data.groups, names, advice_for_all(data.groups, zone), strict=True)
     ]
     standings.sort(key=lambda it: (-it.severity, -_waiting(it.group), it.group.cluster, it.group.name))
     return Report(data=data, standings=tuple(standings), coverage=coverage_of(data.groups))
@@ -137,14 +137,13 @@ def _ended(group: Group, newest: np.datetime64 | None, zone: ZoneInfo) -> tuple[
 
 
 def _standing(
-    group: Group, called: str, file: str, zone: ZoneInfo, ended: tuple[Finding, ...], data: ReportData
+    group: Group, called: str, file: str, advice: Advice, ended: tuple[Finding, ...], data: ReportData
 ) -> Standing:
     """Of a group whose last hour is over, nothing is to be done at once."""
-    advice = advice_for(group, zone)
     if data.is_stale or ended:
         calmer = (replace(it, severity=min(it.severity, Severity.WATCH)) for it in advice.findings)
         advice = replace(advice, findings=tuple(sorted((*ended, *calmer), key=lambda it: -it.severity)))
-    presets = presets_for(group, advice, zone)
+    presets = presets_for(group, advice, data.zone)
     fitting = best_of(presets)
     return Standing(
         group=group,

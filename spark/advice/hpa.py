@@ -6,17 +6,25 @@ replicas never settle: then, and where the data does not support a number, no ta
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from zoneinfo import ZoneInfo
 
 from adapter.verdicts.causes import REPLICAS_DO_NOT_HELP, Verdict
+from adapter.verdicts.controllers import DEFAULT_FLAGS
+from adapter.verdicts.plant import Consumers
 from spark.advice.data_findings import DAY, findings_of
 from spark.advice.demand import HEADROOM, USED_AT_MOST, Load, load_of, members_needed, production_of
 from spark.advice.finding import LITTLE_DATA, Finding, Severity
-from spark.advice.replay import HPA_PERIOD_SECONDS, TOLERANCE, Expected, Loop, replayed
+from spark.advice.recommendation import Behavior, Number, Recommendation, Target
+from spark.advice.replay import Expected, Trial, expected_of
 from spark.figures import formatting
 from spark.figures.model import Capacity, Group
 
+HPA_PERIOD_SECONDS = int(DEFAULT_FLAGS.sync_seconds)
+"""How often the HPA controller looks."""
+TOLERANCE = DEFAULT_FLAGS.tolerance
+"""The HPA leaves replicas alone while lag / replicas is this close to its target."""
 START_SECONDS = 30
 """From a pod that is wanted to a pod that is ready, assumed."""
 JOIN_SECONDS = 10
@@ -31,60 +39,14 @@ COMMITS_OF_TARGET = 0.5
 """Of target / capacity: with a longer time between two commits, the lag's steps move the replicas by half and more."""
 CHANGES_A_DAY = 48
 """One in half an hour. Each is a rebalance, in which members stop for ten seconds or so: half a per cent of the day."""
+COMMIT_SECONDS = 5
+"""Between two commits, where the samples do not show it: Kafka's default."""
 CALMER_SECONDS = (900, 1800, 3600)
 """Windows for scaling down that are tried; an HPA takes no longer one."""
 A_WEEK = 6.5 * DAY
 NO_HPA = "No HPA is recommended for it: see why below."
 TOO_LITTLE = "Less than a day was seen: the daily peak may not be in it."
 UTC = ZoneInfo("UTC")
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    value: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """None: no number can be recommended, for this reason."""
-
-    value: int | None
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Behavior:
-    """One direction of an HPA's `behavior`; a policy of 0 is left out."""
-
-    window_seconds: Number
-    pods: Number
-    percent: Number
-    period_seconds: int
-
-    @property
-    def policies(self) -> list[tuple[str, Number]]:
-        return [(kind, number) for kind, number in (("Pods", self.pods), ("Percent", self.percent)) if number.value]
-
-
-@dataclass(frozen=True, slots=True)
-class Recommendation:
-    target: Target
-    """`averageValue` of the lag: messages that one replica may have waiting."""
-    min_replicas: Number
-    max_replicas: Number
-    up: Behavior
-    down: Behavior
-
-    @property
-    def replicas(self) -> tuple[tuple[str, Number], ...]:
-        """By their names in an HPA."""
-        return ("minReplicas", self.min_replicas), ("maxReplicas", self.max_replicas)
-
-    @property
-    def behaviors(self) -> tuple[tuple[str, Behavior], ...]:
-        """By their names in an HPA."""
-        return ("scaleUp", self.up), ("scaleDown", self.down)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,50 +61,92 @@ class Advice:
 
 def advice_for(group: Group, zone: ZoneInfo = UTC) -> Advice:
     """`zone`: in which times are told."""
+    return advice_for_all([group], zone)[0]
+
+
+def advice_for_all(groups: Sequence[Group], zone: ZoneInfo = UTC) -> list[Advice]:
+    """As `advice_for`, with the HPAs of all groups replayed beside one another."""
+    drafts = [_draft(group, zone) for group in groups]
+    trials = [(draft, hpa) for draft in drafts for hpa in draft.calmer]
+    outcomes = iter(
+        expected_of(
+            [Trial(draft.load.production, _consumers(draft), hpa.spec) for draft, hpa in trials],
+            [draft.promised for draft, _ in trials],
+        )
+    )
+    return [_advice(draft, [next(outcomes) for _ in draft.calmer]) for draft in drafts]
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """An HPA that has not been replayed."""
+
+    group: Group
+    load: Load
+    findings: tuple[Finding, ...]
+    hpa: Recommendation
+
+    @property
+    def promised(self) -> float:
+        return _promised_seconds(self.group, self.load)
+
+    @property
+    def calmer(self) -> list[Recommendation]:
+        """Itself, and with each of the longer windows for scaling down; none if it has no target."""
+        if self.hpa.target.value is None:
+            return []
+        given = self.hpa.down.window_seconds.value
+        windows = [Number(seconds, "") for seconds in CALMER_SECONDS if seconds > given]
+        return [self.hpa, *(replace(self.hpa, down=replace(self.hpa.down, window_seconds=it)) for it in windows)]
+
+
+def _draft(group: Group, zone: ZoneInfo) -> _Draft:
     load = load_of(group)
     findings = findings_of(group, load, zone)
     most = max_replicas(load, is_even=all(it.code != Verdict.HOT_PARTITION for it in findings))
-    target = _target(group, load, findings)
     hpa = Recommendation(
-        target=target,
+        target=_target(group, load, findings),
         min_replicas=min_replicas(load, most.value),
         max_replicas=most,
         up=scale_up(load, most.value),
         down=scale_down(load),
     )
-    if target.value is None or load.capacity is None:
-        return Advice(load, hpa, _without_hpa(findings))
-    promised = _promised_seconds(group, load)
-    hpa, expected = _calmest(hpa, load, load.capacity, group.interval_seconds, promised)
+    return _Draft(group, load, findings, hpa)
+
+
+def _advice(draft: _Draft, outcomes: Sequence[Expected]) -> Advice:
+    """`outcomes`: of each of `draft.calmer`."""
+    load, capacity, findings = draft.load, draft.load.capacity, draft.findings
+    if not outcomes or capacity is None:
+        return Advice(load, draft.hpa, _without_hpa(findings))
+    hpa, expected = _calmest(draft, outcomes)
     if expected.kept_share < KEPT_ENOUGH:
         refused = Target(
             None,
-            f"No HPA on lag keeps a wait of {_wait(group, promised)}: replayed over the day of the busiest hour, the "
-            f"best target keeps it {formatting.share(expected.kept_share)} of the time. Allow a longer wait, or "
-            f"{_instead(load, load.capacity)}",
+            f"No HPA on lag keeps a wait of {_wait(draft.group, draft.promised)}: replayed over the day of the busiest "
+            f"hour, the best target keeps it {formatting.share(expected.kept_share)} of the time. Allow a longer wait, "
+            f"or {_instead(load, capacity)}",
         )
         return Advice(load, replace(hpa, target=refused), _without_hpa(findings))
-    return Advice(load, hpa, (*findings, *_many_changes(expected, load, load.capacity)), expected)
+    return Advice(load, hpa, (*findings, *_many_changes(expected, load, capacity)), expected)
 
 
 def _without_hpa(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     return tuple(replace(it, asks=NO_HPA) if it.code == Verdict.ABOVE_THRESHOLD else it for it in findings)
 
 
-def _calmest(
-    hpa: Recommendation, load: Load, capacity: Capacity, interval_seconds: float, promised: float
-) -> tuple[Recommendation, Expected]:
+def _calmest(draft: _Draft, outcomes: Sequence[Expected]) -> tuple[Recommendation, Expected]:
     """With the shortest window for scaling down that changes the replicas seldom enough; if none does, the longest."""
-    expected = first = replayed(load.production, _loop(hpa, capacity, interval_seconds), promised)
-    for seconds in CALMER_SECONDS:
-        if expected.changes_a_day > CHANGES_A_DAY and seconds > hpa.down.window_seconds.value:
-            reason = (
-                f"With {hpa.down.window_seconds.value} s, the replicas change {round(first.changes_a_day)} times a day "
-                f"in the replay. Each change is a rebalance, and {CHANGES_A_DAY} a day are acceptable."
-            )
-            calmer = replace(hpa, down=replace(hpa.down, window_seconds=Number(seconds, reason)))
-            expected = replayed(load.production, _loop(calmer, capacity, interval_seconds), promised)
-    return (hpa if expected is first else calmer), expected
+    is_calm = [it.changes_a_day <= CHANGES_A_DAY for it in outcomes]
+    chosen = is_calm.index(True) if True in is_calm else len(outcomes) - 1
+    if chosen == 0:
+        return draft.hpa, outcomes[0]
+    window = draft.calmer[chosen].down.window_seconds.value
+    reason = (
+        f"With {draft.hpa.down.window_seconds.value} s, the replicas change {round(outcomes[0].changes_a_day)} times a "
+        f"day in the replay. Each change is a rebalance, and {CHANGES_A_DAY} a day are acceptable."
+    )
+    return replace(draft.hpa, down=replace(draft.hpa.down, window_seconds=Number(window, reason))), outcomes[chosen]
 
 
 def _many_changes(expected: Expected, load: Load, capacity: Capacity) -> tuple[Finding, ...]:
@@ -240,16 +244,17 @@ def _delay_in_words(group: Group) -> str:
     )
 
 
-def _loop(hpa: Recommendation, capacity: Capacity, interval_seconds: float) -> Loop:
-    return Loop(
-        hpa.target.value or 1,
-        hpa.min_replicas.value,
-        hpa.max_replicas.value,
-        hpa.up.pods.value,
-        hpa.down.window_seconds.value,
-        capacity.p50,
-        START_SECONDS + JOIN_SECONDS,
-        interval_seconds,
+def _consumers(draft: _Draft) -> Consumers:
+    """The members that an HPA would have, as if production could be divided evenly among any number of them."""
+    group, capacity = draft.group, draft.load.capacity
+    return Consumers(
+        capacity=capacity.p50 if capacity else math.nan,
+        partitions=(1,),
+        assignor=None,
+        start_seconds=START_SECONDS,
+        join_seconds=JOIN_SECONDS,
+        commit_seconds=group.commit_seconds or COMMIT_SECONDS,
+        interval_seconds=group.interval_seconds,
     )
 
 

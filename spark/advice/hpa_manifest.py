@@ -10,8 +10,9 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
-from spark.advice.hpa import Advice, Behavior, Number, expected_in_words
+from spark.advice.hpa import Advice, expected_in_words
 from spark.advice.presets import Preset
+from spark.advice.recommendation import Behavior, Number
 from spark.figures.model import Group
 
 METRIC = "kafka_consumergroup_lag"

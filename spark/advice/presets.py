@@ -9,7 +9,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from spark.advice.demand import USED_AT_MOST, members_needed
-from spark.advice.hpa import Advice, Number, Recommendation
+from spark.advice.hpa import Advice
+from spark.advice.recommendation import Number, Recommendation
 from spark.advice.weekly_pattern import Week, week_of
 from spark.figures import formatting
 from spark.figures.model import Group

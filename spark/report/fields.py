@@ -7,7 +7,7 @@ import numpy as np
 from spark.advice.assessment import Standing, drain_seconds
 from spark.advice.demand import production_of
 from spark.advice.finding import Severity
-from spark.advice.hpa import Behavior, Recommendation
+from spark.advice.recommendation import Behavior, Recommendation
 from spark.figures import formatting
 from spark.figures.model import TopicFigures
 from spark.figures.periods import median, total

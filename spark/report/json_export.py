@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from spark.advice.assessment import Report, Standing
-from spark.advice.hpa import Behavior, Number, Recommendation, Target
+from spark.advice.recommendation import Behavior, Number, Recommendation, Target
 from spark.advice.spans import weeks_of
 from spark.advice.weekly_pattern import week_of
 from spark.figures.model import NUMBERS, Periods, TopicFigures

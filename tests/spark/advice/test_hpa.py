@@ -6,21 +6,28 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
+from adapter.verdicts.plant import Consumers
 from spark.advice.assessment import drain_seconds
 from spark.advice.demand import load_of
 from spark.advice.finding import Severity
 from spark.advice.hpa import CHANGES_A_DAY, advice_for, expected_in_words, rounded
 from spark.advice.presets import presets_for
-from spark.advice.replay import Expected, Loop, replayed
+from spark.advice.recommendation import Number
+from spark.advice.replay import Expected, Trial, expected_of
 from spark.figures.agreement import Agreement, Pause
 from spark.figures.model import Capacity, Group, Pace, Periods
 from tests.support.history.advised_groups import changed, finding, read
 from tests.support.history.report_groups import group, hours, saturated, together, topic
+from tests.support.hpas import external, hpa
 
 
 def able(of: Periods) -> Group:
     """A member does 50/s, and the threshold is far away."""
     return group("billing", topic(of=of, threshold=10**6), capacity=saturated(60, 50))
+
+
+CONSUMERS = Consumers(50.0, (1,), assignor=None)
+"""Each does 50/s."""
 
 
 def waited(seconds: float, of: Group | None = None) -> Group:
@@ -110,9 +117,9 @@ def test_replicas_that_would_change_often_are_kept_longer_before_they_are_taken_
     often = waited(120, able(busy))
     advice = advice_for(often)
     window = advice.hpa.down.window_seconds
-    least, most, pods = (it.value for it in (advice.hpa.min_replicas, advice.hpa.max_replicas, advice.hpa.up.pods))
-    loop = Loop(advice.hpa.target.value or 0, least, most, pods, 300, 50.0, 40.0, 10.0)
-    hasty = replayed(busy.production_rate, loop, 120)
+    quick = dataclasses.replace(advice.hpa.down, window_seconds=Number(300, ""))
+    trial = Trial(busy.production_rate, CONSUMERS, dataclasses.replace(advice.hpa, down=quick).spec)
+    (hasty,) = expected_of([trial], [120])
 
     assert advice.expected is not None
     assert (window.value, "times a day in the replay" in window.reason) == (1800, True)
@@ -173,10 +180,9 @@ def test_what_waits_in_a_planned_pause_drains_when_it_ends() -> None:
 
 
 def test_without_lag_and_with_replicas_enough_nothing_waits_and_nothing_changes() -> None:
-    loop = Loop(1000, 3, 6, 4, 300, 50.0, 40.0, 10.0)
-    expected = replayed(np.full(30, 100.0), loop, 60.0)
+    trial = Trial(np.full(30, 100.0), CONSUMERS, hpa(external(average="1000"), least=3, most=6))
 
-    assert expected == Expected(0.0, 0.0, 0.0, 1.0, 3.0, 0.0)
+    assert expected_of([trial], [60.0]) == [Expected(0.0, 0.0, 0.0, 1.0, 3.0, 0.0)]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
-"""What the HPA controller remembers of many HPAs: recommendations, for stabilization windows, and changes of replicas,
-for policies. Each HPA is a column ("lane") of numpy arrays."""
+"""Counts of replicas and their changes over the last minutes or hours, for many HPAs at once, each of which is a column
+("lane") of numpy arrays: what the HPA controller needs for stabilization windows and policies."""
+
+from bisect import bisect_right
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,55 +11,50 @@ from adapter.columns import Indexes, Seconds
 Counts = NDArray[np.int64]
 
 _NONE = -1
-"""There is no recommendation: a metric had no value."""
+"""There is no count: a metric had no value."""
+_LARGEST = int(np.iinfo(np.int64).max)
 
 
-class Recommendations:
-    """The latest recommendations of each lane, as rows of one time each."""
+class RecentCounts:
+    """The latest counts of each lane, as rows of one time each."""
 
     def __init__(self, lanes: int, longest_seconds: float) -> None:
         self._longest = longest_seconds
         self._rows = np.full((64, lanes), _NONE, np.int64)
-        self._times = np.zeros(64)
-        self._end = 0
+        self._times: list[float] = []
 
     @property
     def is_empty(self) -> bool:
-        return self._end == 0
+        return not self._times
 
     def append(self, now: float, replicas: Counts) -> None:
-        """Remembers what is recommended now, after all before; negative: nothing is."""
-        if self._end == len(self._times):
+        """Remembers the counts of now, after all before; negative: there is none."""
+        if len(self._times) == len(self._rows):
             self._make_room(now)
-        self._rows[self._end], self._times[self._end] = replicas, now
-        self._end += 1
+        self._rows[len(self._times)] = replicas
+        self._times.append(now)
 
     def highest(self, now: float, seconds: float, lanes: Indexes | slice) -> Counts:
         """Returns the largest of those that are younger, for some lanes; negative where there is none."""
-        rows = self._younger(now, seconds)[:, lanes]
-        highest: Counts = rows.max(axis=0, initial=_NONE)
+        highest: Counts = self._younger(now, seconds)[:, lanes].max(axis=0, initial=_NONE)
         return highest
 
     def lowest(self, now: float, seconds: float, lanes: Indexes | slice) -> Counts:
         """Returns the smallest of those that are younger, for some lanes; the largest integer where there is none."""
         rows = self._younger(now, seconds)[:, lanes]
-        largest = np.iinfo(np.int64).max
-        lowest: Counts = np.where(rows < 0, largest, rows).min(axis=0, initial=largest)
+        lowest: Counts = np.where(rows < 0, _LARGEST, rows).min(axis=0, initial=_LARGEST)
         return lowest
 
     def _younger(self, now: float, seconds: float) -> Counts:
-        first = np.searchsorted(self._times[: self._end], now - seconds, "right")
-        return self._rows[int(first) : self._end]
+        return self._rows[bisect_right(self._times, now - seconds) : len(self._times)]
 
     def _make_room(self, now: float) -> None:
         """Drops the rows that no window reaches, and doubles the room if most are still needed."""
         kept = self._younger(now, self._longest)
-        times = self._times[self._end - len(kept) : self._end].copy()
-        room = len(self._times) * (2 if 2 * len(kept) > len(self._times) else 1)
-        rows = np.full((room, self._rows.shape[1]), _NONE, np.int64)
+        self._times = self._times[len(self._times) - len(kept) :]
+        rows = np.full((len(self._rows) * (2 if 2 * len(kept) > len(self._rows) else 1), kept.shape[1]), _NONE)
         rows[: len(kept)] = kept
-        self._times = np.concatenate([times, np.zeros(room - len(times))])
-        self._rows, self._end = rows, len(kept)
+        self._rows = rows
 
 
 class Changes:

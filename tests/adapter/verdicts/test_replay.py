@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+
+from adapter.verdicts.plant import Consumers
+from adapter.verdicts.replay import Lane, Load, replayed
+from tests.support.hpas import external, hpa, rules
+
+TEN = Consumers(10.0, (4,), commit_seconds=1.0, interval_seconds=15.0)
+"""Members that read 10 messages/s each."""
+AT_ONCE = {"scaleUp": rules("Pods 9 15"), "scaleDown": rules()}
+
+
+def given(load: Load, *members: int, consumers: Consumers = TEN) -> Lane:
+    return Lane(load, consumers, members=np.array(members))
+
+
+def test_what_members_cannot_read_waits_for_as_long_as_it_takes() -> None:
+    """30/s arrive and 20/s are read, for ten minutes: a third of all messages waits, for a third of the time."""
+    (it,) = replayed([given(Load(np.full(10, 1800.0)), *[2] * 10)])
+
+    assert it.lag == pytest.approx(600.0 * np.arange(1, 11))
+    assert it.wait_seconds == pytest.approx(20.0 * np.arange(1, 11))
+
+
+def test_a_backlog_is_as_old_as_it_was_at_the_start_and_is_worked_off() -> None:
+    """1,200 messages, the oldest of which came five minutes ago, are gone after a minute of four members."""
+    (it,) = replayed([given(Load(np.full(3, 600.0), lag=1200.0, wait_seconds=300.0), 1, 4, 4)])
+
+    assert it.wait_seconds == pytest.approx([300 - 300 / 2 + 60, 0, 0], abs=1)
+    assert it.lag == pytest.approx([1200, 0, 0], abs=1)
+
+
+def test_the_busiest_partition_waits_while_the_others_do_not() -> None:
+    """It gets 15/s, and one member reads it."""
+    (it,) = replayed([given(Load(np.full(4, 1800.0), np.full(4, 0.5)), *[4] * 4)])
+
+    assert it.wait_seconds == pytest.approx(20.0 * np.arange(1, 5))
+
+
+def test_a_replica_reads_once_it_has_started_and_joined() -> None:
+    """Wanted after 15 s, and a member 40 s later: the third step of 15 s after that is the first."""
+    starting = Consumers(10.0, (4,), start_seconds=30.0, join_seconds=10.0, pause_seconds=0.0, commit_seconds=1.0)
+    load = Load(np.full(2, 1200.0))
+    (it,) = replayed([Lane(load, starting, hpa(external(average="1"), most=2, behavior=AT_ONCE))])
+
+    assert it.replicas.tolist() == [2, 2]
+    assert it.lag[0] == 600  # one member alone in the whole first minute
+    assert it.lag[1] == 600  # then as much is read as arrives
+    assert it.changes == 1
+
+
+def test_an_hpa_holds_its_replicas_while_it_gets_no_value() -> None:
+    load, known = Load(np.array([1200.0, 0, 0, 0, 0])), np.array([True, False, False, False, True])
+    follows = hpa(external(average="1"), most=4, behavior=AT_ONCE)
+    blind, seeing = replayed([Lane(load, TEN, follows, lag_is_known=known), Lane(load, TEN, follows)])
+
+    assert blind.replicas.tolist() == [4, 4, 4, 4, 1]
+    assert seeing.replicas.tolist() == [4, 1, 1, 1, 1]
+
+
+def test_an_hpa_sees_what_the_adapter_sampled_last() -> None:
+    """With a sample a minute, the lag of the first minute is seen at its end."""
+    rarely = Consumers(10.0, (4,), commit_seconds=1.0, interval_seconds=60.0)
+    lanes = [
+        Lane(Load(np.full(2, 1200.0)), each, hpa(external(average="1"), most=4, behavior=AT_ONCE))
+        for each in (TEN, rarely)
+    ]
+    often, seldom = replayed(lanes)
+
+    assert often.lag[1] < seldom.lag[1]
+
+
+def test_unknown_minutes_are_as_busy_as_those_around_them() -> None:
+    (it,) = replayed([given(Load(np.array([600.0, np.nan, 1800.0])), 0, 0, 0)])
+
+    assert it.lag == pytest.approx([600, 1800, 3600])
+
+
+def test_replays_beside_one_another_are_as_those_alone() -> None:
+    random = np.random.default_rng(7)
+    loads = [Load(random.uniform(0, 3000, 120), np.full(120, 0.3), lag=500.0) for _ in range(3)]
+    hpas = [hpa(external(average=number), most=4) for number in ("100", "400")]
+    lanes = [Lane(load, TEN, it) for load in loads for it in hpas] + [given(loads[0], *[2] * 120)]
+    lanes.append(Lane(loads[1], Consumers(30.0, (9, 2)), hpas[0], replicas=3))
+
+    for together, lane in zip(replayed(lanes), lanes, strict=True):
+        (alone,) = replayed([lane])
+        assert together.lag == pytest.approx(alone.lag)
+        assert together.wait_seconds == pytest.approx(alone.wait_seconds)
+        assert (together.replicas.tolist(), together.changes) == (alone.replicas.tolist(), alone.changes)
