@@ -290,8 +290,8 @@ GROUP_FIELDS = (
     Field(
         "expected.changes_a_day",
         if_recommended(lambda name, of: np.count_nonzero(np.diff(day_of(name, of)[1]))),
-        1,
-        CHANCE,
+        1.5,
+        f"{CHANCE}; and one change more or less makes others",
     ),
     Field("presets.hpa.target_average_value.value", if_recommended(lambda _, of: [target(of)] * 5), 0.05, "as above"),
     Field(
