@@ -5,7 +5,6 @@ creates an HPA sets it, because it is required. So this manager first applies th
 second owner, and the field is its own once the others leave it out of what they apply."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from adapter.errors import AdapterError
@@ -14,18 +13,10 @@ from adapter.metrics.query import Metrics
 from apiservice.autoscalers.annotations import MAX_REPLICAS, MAX_REPLICAS_BEFORE, CapWish, cap_wish_of
 from apiservice.autoscalers.autoscaler import Autoscaler
 from apiservice.autoscalers.cap import UNKNOWN, Limit, Smaller, limit_of, maximum_of, smaller_of
+from apiservice.autoscalers.followed import Place
 from apiservice.autoscalers.hpa_writes import MAX_REPLICAS_MANAGER, HpaWrites
 
 ACTION = "LimitReplicas"
-
-
-@dataclass(slots=True)
-class _State:
-    """What this process remembers of one HPA."""
-
-    smaller: Smaller | None = None
-    acted_on: str = ""
-    """The version of the HPA that this process has changed since."""
 
 
 class Capper:
@@ -34,55 +25,52 @@ class Capper:
     def __init__(self, writes: HpaWrites, monotonic: Callable[[], float]) -> None:
         self._writes = writes
         self._monotonic = monotonic
-        self._states: dict[tuple[str, str], _State] = {}
+        self._smaller: dict[Place, Smaller | None] = {}
+        """By HPA."""
 
     def look(self, hpas: Sequence[Autoscaler], metrics: Metrics, *, is_allowed: bool, is_leader: bool) -> None:
         """Looks at every HPA once and does what is due."""
         marked = [hpa for hpa in hpas if MAX_REPLICAS in hpa.annotations or MAX_REPLICAS_BEFORE in hpa.annotations]
-        places = {hpa.place for hpa in marked}
-        self._states = {place: state for place, state in self._states.items() if place in places}
+        former, self._smaller = self._smaller, {}
         for hpa in marked:
-            state = self._states.setdefault(hpa.place, _State())
             wish, refusal = _wished(hpa) if is_allowed else (None, "")
             limit = UNKNOWN if wish is None else _limit(metrics, hpa, wish)
             now = self._monotonic()
-            state.smaller = smaller_of(state.smaller, hpa, limit, now)
-            if is_leader and hpa.version != state.acted_on:
-                refusal = refusal or limit.refusal or (_shared(hpa) if wish is not None else "")
-                self._writes.report(hpa, ACTION, "MaxReplicasRefused", refusal)
-                maximum = maximum_of(hpa, limit, state.smaller, now)
-                if wish is not None:
-                    self._writes.tried(hpa, partial(self._keep, state, hpa, maximum))
-                elif not refusal:
-                    self._writes.tried(hpa, partial(self._restore, state, hpa))
+            smaller = self._smaller[hpa.place] = smaller_of(former.get(hpa.place), hpa, limit, now)
+            if not is_leader:
+                continue
+            refusal = refusal or limit.refusal or (_shared(hpa) if wish is not None else "")
+            self._writes.report(hpa, ACTION, "MaxReplicasRefused", refusal)
+            # What is written by an HPA as it was is refused, so a watch that is late does no harm.
+            if wish is not None:
+                self._writes.tried(hpa, partial(self._keep, hpa, maximum_of(hpa, limit, smaller, now)))
+            elif not refusal and MAX_REPLICAS_BEFORE in hpa.annotations:
+                self._writes.tried(hpa, partial(self._restore, hpa))
 
     # -- apply -----------------------------------------------------------------------------------
 
-    def _keep(self, state: _State, hpa: Autoscaler, maximum: int) -> None:
+    def _keep(self, hpa: Autoscaler, maximum: int) -> None:
         is_owner, others = _owners(hpa)
         if not is_owner:
             # The same value conflicts with nobody's.
-            if self._writes.apply_maximum(hpa, hpa.maximum, hpa.annotations.get(MAX_REPLICAS_BEFORE)):
-                state.acted_on = hpa.version
+            self._writes.apply_maximum(hpa, hpa.maximum, hpa.annotations.get(MAX_REPLICAS_BEFORE))
         elif not others and maximum != hpa.maximum:
             before = hpa.annotations.get(MAX_REPLICAS_BEFORE, str(hpa.maximum))
             if self._writes.apply_maximum(hpa, maximum, before):
-                state.acted_on, state.smaller = hpa.version, None
                 text = f"maxReplicas was {hpa.maximum} and is {maximum}, because so many replicas can have a partition"
                 self._writes.tell(hpa, ACTION, "MaxReplicasChanged", text)
 
-    def _restore(self, state: _State, hpa: Autoscaler) -> None:
-        """Nothing asks for it any more."""
+    def _restore(self, hpa: Autoscaler) -> None:
+        """Nothing asks for it any more, or nothing may be changed any more."""
         is_owner, others = _owners(hpa)
-        before = hpa.annotations.get(MAX_REPLICAS_BEFORE, "")
+        before = hpa.annotations[MAX_REPLICAS_BEFORE]
         if is_owner and not others and before.isdecimal():
             former = max(int(before), hpa.minimum, 1)
             if self._writes.apply_maximum(hpa, former, None):
-                text = f"maxReplicas was {hpa.maximum} and is {former} again, because {MAX_REPLICAS} was removed"
+                text = f"maxReplicas was {hpa.maximum} and is {former} again: it no longer follows the partitions"
                 self._writes.tell(hpa, ACTION, "MaxReplicasRestored", text)
-                state.acted_on = hpa.version
-        elif self._writes.annotate(hpa, {MAX_REPLICAS_BEFORE: None}):
-            state.acted_on = hpa.version
+        else:
+            self._writes.annotate(hpa, {MAX_REPLICAS_BEFORE: None}, is_current=True)
 
 
 def _wished(hpa: Autoscaler) -> tuple[CapWish | None, str]:

@@ -9,6 +9,8 @@ from apiservice.autoscalers.asked import NamedGroups, asked_topics
 from apiservice.autoscalers.autoscaler import Autoscaler, Json, autoscaler_of
 from apiservice.autoscalers.rivals import Rivals, Scaler, scaler_of
 
+Place = tuple[str, str]
+"""Namespace and name of an HPA."""
 PATH = "/apis/autoscaling/v2/horizontalpodautoscalers"
 CONSEQUENCE = "meanwhile, a group without commits wakes up only by a rule, or by an HPA that was read before"
 
@@ -28,10 +30,10 @@ class Autoscalers:
         self._names_now, self._named_groups_now, self._ask = names, named_groups, ask
         self._named_groups: NamedGroups = {}
         self._names: frozenset[str] = frozenset()
-        self._by_place: dict[tuple[str, str], Autoscaler] = {}
-        self._scalers: dict[tuple[str, str], Scaler] = {}
+        self._by_place: dict[Place, Autoscaler] = {}
+        self._scalers: dict[Place, Scaler] = {}
         """All HPAs."""
-        self._asked_at: dict[tuple[str, str], tuple[AskedTopics, ...]] = {}
+        self._asked_at: dict[Place, tuple[AskedTopics, ...]] = {}
         self._asked: frozenset[AskedTopics] = frozenset()
 
     @property

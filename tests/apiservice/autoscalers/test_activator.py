@@ -271,6 +271,8 @@ def test_values_are_read_for_the_hpas_own_namespace_and_selector(world: World) -
 
 def test_what_somebody_else_scaled_to_zero_is_left_alone(world: World) -> None:
     world.scale(0)
+    world.look_for(600)
+    assert world.objects.reads == []
     world.metrics.answers = {LAG: lag(100)}
     world.look_for(600)
     # The status is late: it still shows a replica.
@@ -316,7 +318,11 @@ def test_a_bad_annotation_is_reported_once_and_nothing_is_done(
         ({"metrics": [ORDERS, CPU]}, "not served by this adapter"),
         ({"metrics": [custom("Pods", ORDERS)]}, "no value without pods"),
         (
-            {"scaleTargetRef": {"apiVersion": "batch.example/v1", "kind": "Queue", "name": "consumer"}},
+            {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "consumer"}},
+            "neither a Deployment",
+        ),
+        (
+            {"scaleTargetRef": {"apiVersion": "other.example/v1", "kind": "Deployment", "name": "consumer"}},
             "neither a Deployment",
         ),
     ],
@@ -400,6 +406,7 @@ def test_what_nothing_could_wake_any_more_is_woken_at_once(world: World, act: Ca
 
     assert world.replicas == 1
     assert HPA not in world.objects.kept or not world.is_marked
+    assert [each.reason for each in world.conditions.current if world.allowed.scale_to_zero] in ([], ["Written"])
 
 
 def test_a_former_target_is_woken_when_the_hpa_gets_another_one(world: World) -> None:
@@ -522,6 +529,16 @@ def test_nothing_is_written_twice_while_the_watch_is_late(world: World) -> None:
     assert world.writes() == SLEEP
 
 
+def test_nothing_is_woken_twice_while_the_watch_is_late(world: World) -> None:
+    world.sleep()
+    world.metrics.answers = {LAG: lag(1)}
+    world.look()
+    world.is_shown = False
+    world.look_for(600)
+
+    assert world.writes() == WAKE
+
+
 def test_a_changed_hpa_is_not_put_to_sleep_by_what_it_was(world: World) -> None:
     world.look()
     world.look_for(COOLDOWN_SECONDS - 10)
@@ -616,7 +633,7 @@ def test_a_silent_api_server_is_asked_once_in_a_round(world: World) -> None:
     world.sleep()
     world.others = [hpa(f"other-{number}", ORDERS) for number in range(50)]
     for each in world.others:
-        each["metadata"]["annotations"] = {SCALE_TO_ZERO: "true", ASLEEP_SINCE: "2026-11-24T05:00:00Z"}
+        each["metadata"] |= {"annotations": {**ASKS, ASLEEP_SINCE: "2026-11-24T05:00:00Z"}, "resourceVersion": "1"}
         each["spec"]["minReplicas"] = 1
     world.objects.refusing = {"/": ClusterUnreachable("the Kubernetes API server cannot be reached")}
     world.metrics.answers = {LAG: lag(1)}

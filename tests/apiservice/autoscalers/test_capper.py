@@ -169,6 +169,14 @@ def test_another_number_or_none_begins_the_five_minutes_again(world: World, seen
     assert world.maximum == 3
 
 
+def test_a_time_in_which_nobody_looked_does_not_count(world: World) -> None:
+    world.change(maxReplicas=9)
+    world.look()
+    world.look(2 * LOWER_SECONDS)
+
+    assert world.maximum == 9
+
+
 def test_nothing_changes_while_the_number_is_unknown(world: World) -> None:
     world.change(maxReplicas=9)
     world.metrics.read = {"orders": UNKNOWN}
@@ -250,6 +258,14 @@ def test_the_former_number_returns_when_the_settings_no_longer_allow_it(world: W
 
     assert (world.maximum, world.before) == (1, None)
     assert not world.changes.is_needed
+
+
+def test_without_permission_by_the_settings_nothing_is_written(world: World) -> None:
+    world.allowed = AutoscalerChanges.model_validate({"scaleToZero": True})
+
+    world.look_for(600)
+
+    assert world.objects.written == []
 
 
 def test_what_somebody_else_sets_by_then_is_not_restored(world: World) -> None:
