@@ -183,7 +183,7 @@ def _levels(metrics: Metrics, hpa: Autoscaler) -> Levels:
     known_until = float("inf")
     for metric in hpa.metrics:
         try:
-            reading = metrics.read(metric.name, metric.selector, hpa.namespace)
+            reading = metrics.read(metric.name, metric.selector, hpa.namespace, may_list=False)
         except AdapterError:
             milli.append(None)
         else:

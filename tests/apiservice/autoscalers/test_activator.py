@@ -266,7 +266,7 @@ def test_values_are_read_for_the_hpas_own_namespace_and_selector(world: World) -
         LAG,
         [("group", "billing"), ("topic", "orders")],
     )
-    assert world.metrics.namespaces == ["shop"]
+    assert (world.metrics.namespaces, world.metrics.lists) == (["shop"], [False])
 
 
 def test_what_somebody_else_scaled_to_zero_is_left_alone(world: World) -> None:
