@@ -269,6 +269,16 @@ def test_values_are_read_for_the_hpas_own_namespace_and_selector(world: World) -
     assert (world.metrics.namespaces, world.metrics.lists) == (["shop"], [False])
 
 
+def test_an_object_metric_wakes_as_an_external_one(world: World) -> None:
+    world.change(metrics=[custom("Object", ORDERS)])
+    world.sleep()
+    world.metrics.answers = {LAG: lag(1)}
+
+    world.look()
+
+    assert world.writes() == WAKE
+
+
 def test_what_somebody_else_scaled_to_zero_is_left_alone(world: World) -> None:
     world.scale(0)
     world.look_for(600)
