@@ -195,10 +195,12 @@ def waited(task: Counted) -> None:
     wait_until(task.marker.exists, "the watcher to see the task before", 30)
 
 
+@pytest.mark.parametrize("way", ["rdd", "dataframe"])
 def test_a_watcher_sees_the_tasks_that_have_ended_and_what_they_counted(
-    spark_session: SparkSession, tmp_path: Path
+    spark_session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """On one core, so that the second task begins after the first."""
+    monkeypatch.setattr(tasks, "is_shown", lambda _: way == "dataframe")
     (tmp_path / "first").touch()
     seen: list[Progress] = []
 
