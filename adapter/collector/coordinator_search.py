@@ -18,7 +18,7 @@ MOST_SOUGHT = 50
 """Groups per cycle. A broker before Kafka 3.0 takes a request for each, but listings name most coordinators."""
 ATTEMPTS = 3
 """So many cycles in a row ask for a proof of the placement, because partitions may be moving in one of them."""
-ATTEMPT_SECONDS = 30.0
+ATTEMPT_SECONDS = 300.0
 """The period of later attempts: they prove little where the adapter may not describe groups of any name."""
 MOST_KNOWN = 10
 """Groups that are asked for beside the made-up names, because the adapter may describe them."""
@@ -91,11 +91,11 @@ class PlacementProof:
         is_early = self._attempts >= ATTEMPTS and now - self._asked_at < ATTEMPT_SECONDS
         if is_early or not names or not nodes or not is_usable(topic):
             return Placement.UNKNOWN
-        self._attempts, self._asked_at = self._attempts + 1, now
         answer = self._brokers.coordinators(nodes[0], [*names, *known[:MOST_KNOWN]])
         if isinstance(answer, Failure):
             self._liveness.note({nodes[0]: answer})
             return Placement.UNKNOWN
+        self._attempts, self._asked_at = self._attempts + 1, now
         shown = evidence(topic, {name: one.node for name, one in answer.items() if one.error == codes.NO_ERROR})
         self._contradictions = self._contradictions + 1 if shown < 0 else 0
         if shown >= PROOF:

@@ -43,7 +43,8 @@ class Resting:
 
     def _rest(self, group: str, status: GroupStatus, outdated: Mapping[str, float], now: float) -> _Rest | None:
         before = self._rests.get(group)
-        if status.phase is not Phase.STABLE or group in outdated:
+        # Where listings report no states, descriptions show whether the group is Stable.
+        if status.phase not in {Phase.STABLE, Phase.UNKNOWN} or group in outdated:
             return _Rest(outdated.get(group, now)) if before is None else _Rest(before.since)
         if before is None or now - before.since >= LONGEST_SECONDS:
             return None

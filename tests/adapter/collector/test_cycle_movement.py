@@ -84,6 +84,10 @@ def test_the_number_does_not_change_between_cycles_of_a_stable_group_that_commit
     assert set(after(watched(kafka(), every=every), 4 * MINUTE, every)) == {2}
 
 
+def test_a_partition_that_stands_still_is_recognised_where_listings_tell_no_states() -> None:
+    assert set(after(watched(kafka(lists_phases=False)), 4 * MINUTE)) == {2}
+
+
 def test_a_partition_that_gets_stuck_counts_until_that_is_certain() -> None:
     rig = watched(kafka())
     found = []
