@@ -182,6 +182,11 @@ def free_port() -> int:
     raise RigError(f"no free port on 127.0.0.1 between {PORTS.start} and {PORTS.stop}")
 
 
+def is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def logs() -> list[Path]:
     """Returns the logs of all processes that `start` of this interpreter started, also of those that have ended."""
     return list(_owner.logs)

@@ -8,7 +8,6 @@ import argparse
 import asyncio
 import contextlib
 import logging
-import socket
 import sys
 import threading
 import time
@@ -31,7 +30,7 @@ from benchmarks.rig.stored_cluster import (
     StoredGroup,
     cluster_in,
 )
-from local.processes import free_port, start, wait_until
+from local.processes import free_port, is_listening, start, wait_until
 from tests.support.kafka.wire_fake import (
     API_VERSIONS,
     DESCRIBE_GROUPS,
@@ -79,14 +78,9 @@ def stored_brokers(
     command = [sys.executable, "-m", "benchmarks.rig.stored_brokers", f"--cluster={file}"]
     with start("stored brokers", command, log=home / "brokers.log") as process:
         wait_until(
-            lambda: all(map(_is_listening, cluster.ports)), "stored brokers", START_TIMEOUT_SECONDS, alive=[process]
+            lambda: all(map(is_listening, cluster.ports)), "stored brokers", START_TIMEOUT_SECONDS, alive=[process]
         )
         yield cluster
-
-
-def _is_listening(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @dataclass(slots=True)

@@ -5,7 +5,6 @@ In: an empty folder for settings, data and logs. Out: a `Kafka` whose brokers ca
 
 import contextlib
 import signal
-import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from local.kafka.java import java
 from local.kafka.metadata import (
     NO_CONTROLLER,
     OWN_LISTENERS,
+    STAYS_REGISTERED,
     format_joining,
     format_new,
     identity,
@@ -40,7 +40,7 @@ from local.kafka.settings import (
     settings_file,
     small_settings,
 )
-from local.processes import Process, RigError, free_port, start, wait_until
+from local.processes import Process, RigError, free_port, is_listening, start, wait_until
 
 START_TIMEOUT_SECONDS = 180.0  # a quiet machine needs 3 to 5 s; another one may be compiling meanwhile
 
@@ -84,7 +84,7 @@ class Broker:
     def wait_until_ready(self, node_ids: set[int]) -> None:
         """Waits until this broker answers and knows all of `node_ids` as alive; raises RigError after a timeout."""
         wait_until(
-            lambda: self._is_listening() and node_ids <= self._living(),
+            lambda: is_listening(self.port) and node_ids <= self._living(),
             f"broker {self.node_id} to know brokers {sorted(node_ids)} as alive",
             START_TIMEOUT_SECONDS,
             alive=[self.process],
@@ -112,10 +112,6 @@ class Broker:
         if self._is_wanted and not self.process.is_running():
             status, tail = self.process.status, self.process.log_tail()
             raise RigError(f"{self.process.name} ended by itself with status {status}; the end of its log:\n{tail}")
-
-    def _is_listening(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def _living(self) -> set[int]:
         """Returns the node ids that this broker knows as alive; none while it does not answer."""
@@ -232,6 +228,8 @@ def joining_broker(
     try:
         yield broker
     finally:
+        if STAYS_REGISTERED:
+            broker.stop()
         broker.kill()
 
 

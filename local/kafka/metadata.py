@@ -21,6 +21,9 @@ OWN_LISTENERS = () if IS_NEEDED else (CONTROLLER_LISTENER,)
 NO_CONTROLLER: Mapping[str, str] = {} if IS_NEEDED else {"process.roles": "broker"}
 """The properties of a broker that is no controller."""
 
+STAYS_REGISTERED = IS_NEEDED
+"""A broker that was killed cannot be started again before its session in ZooKeeper has timed out."""
+
 
 def identity(node_id: int) -> dict[str, str]:
     return {"broker.id" if IS_NEEDED else "node.id": str(node_id)}

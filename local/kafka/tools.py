@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kafka import KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
-from kafka.errors import KafkaTimeoutError, NoError, RetriableError
+from kafka.errors import KafkaTimeoutError, NoError, RetriableError, TopicAlreadyExistsError
 from kafka.structs import OffsetAndMetadata
 
 from local.downloads import KAFKA_RELEASE
@@ -39,7 +39,8 @@ class Described(NamedTuple):
 def create_topic(cluster: Kafka, name: str, partitions: int = 1, replication: int = 1) -> None:
     """Creates a topic and waits until the brokers report a leader for every partition."""
     with admin(cluster.bootstrap_servers) as client:
-        client.create_topics([NewTopic(name, partitions, replication)])
+        topic = NewTopic(name, partitions, replication)
+        wait_until(lambda: _is_created(client, topic), f"topic {name} to be created", TIMEOUT_SECONDS)
         wait_until(lambda: _has_leaders(client, name, partitions), f"leaders of topic {name}", TIMEOUT_SECONDS)
 
 
@@ -113,6 +114,17 @@ def _producer(cluster: Kafka, topic: str) -> KafkaProducer:
 
     wait_until(is_found, f"a producer to know topic {topic}", TIMEOUT_SECONDS)
     return found[0]
+
+
+def _is_created(client: KafkaAdminClient, topic: NewTopic) -> bool:
+    """Returns False while ZooKeeper still deletes a topic of that name, which brokers no longer list."""
+    try:
+        client.create_topics([topic])
+    except TopicAlreadyExistsError:
+        if topic.name in client.list_topics():
+            raise
+        return False
+    return True
 
 
 def _has_leaders(client: KafkaAdminClient, topic: str, partitions: int) -> bool:

@@ -1,13 +1,12 @@
 """A ZooKeeper, in which brokers before 3.3 keep their metadata: one process on 127.0.0.1, from the jars of Kafka."""
 
 import contextlib
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 from local.downloads import KAFKA_RELEASE
 from local.kafka.java import java
-from local.processes import RigError, free_port, start, wait_until
+from local.processes import RigError, free_port, is_listening, start, wait_until
 
 IS_NEEDED = KAFKA_RELEASE < (3, 3)
 """2.8 to 3.2 could do without, but not in production."""
@@ -35,7 +34,7 @@ def zookeeper(home: Path, log_settings: Path) -> Iterator[str]:
     arguments = (f"-Dlog4j.configuration=file:{log_settings}", "org.apache.zookeeper.server.ZooKeeperServerMain")
     command = java(*arguments, str(settings), heap_megabytes=64)
     with start("ZooKeeper", command, log=home / "zookeeper.log") as process:
-        wait_until(lambda: _is_listening(port), "ZooKeeper to listen", START_TIMEOUT_SECONDS, alive=[process])
+        wait_until(lambda: is_listening(port), "ZooKeeper to listen", START_TIMEOUT_SECONDS, alive=[process])
         yield f"127.0.0.1:{port}"
 
 
@@ -47,8 +46,3 @@ def add_scram_user(home: Path, zookeeper: str, username: str, credentials: str) 
     with start(f"adding the user {username}", command, log=home / "users.log") as process:
         if process.wait(COMMAND_SECONDS) != 0:
             raise RigError(f"{process.name} ended with status {process.status}:\n{process.log_tail()}")
-
-
-def _is_listening(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -4,7 +4,6 @@ Its brokers can be stopped and started again, its leaders and coordinators moved
 
 import contextlib
 import json
-import socket
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from pathlib import Path
 from local.downloads import makers_binary
 from local.kafka.broker import Kafka
 from local.kafka.tools import Described
-from local.processes import RigError, free_port, scratch, start, wait_until
+from local.processes import RigError, free_port, is_listening, scratch, start, wait_until
 
 START_TIMEOUT_SECONDS = 60.0
 ANSWER_SECONDS = 30.0
@@ -40,6 +39,12 @@ class MakerBrokers:
     def start(self, node: int) -> None:
         self._command("start", node=node)
 
+    def offer(self, node: int, preset: str) -> None:
+        """Limits what one broker offers to those who connect from now on; everybody reconnects."""
+        self.stop(node)
+        self._command("offer", node=node, preset=preset)
+        self.start(node)
+
     def move(self) -> None:
         """Gives every partition a leader and every group a coordinator that are chosen anew."""
         self._command("move")
@@ -62,7 +67,7 @@ class MakerBrokers:
             found[row["group"]][row["topic"], row["partition"]] = described
         return found
 
-    def _command(self, name: str, **values: int) -> None:
+    def _command(self, name: str, **values: int | str) -> None:
         """Raises urllib.error.HTTPError if it is refused."""
         body = urllib.parse.urlencode(values).encode()
         url = f"http://127.0.0.1:{self.control_port}/{name}"
@@ -80,15 +85,10 @@ def maker_brokers(home: Path, preset: str) -> Iterator[MakerBrokers]:
     with start(preset, command, log=home / f"{preset}.log") as process:
         for port in (*ports, control_port):
             wait_until(
-                lambda port=port: _is_listening(port),  # type: ignore[misc]
+                lambda port=port: is_listening(port),  # type: ignore[misc]
                 f"{preset} to listen",
                 START_TIMEOUT_SECONDS,
                 alive=[process],
             )
         servers = ",".join(f"127.0.0.1:{port}" for port in ports)
         yield MakerBrokers(preset, Kafka(servers, (), None), ports, control_port)
-
-
-def _is_listening(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -16,7 +16,7 @@ func (d *door) change(request kmsg.Request, response kmsg.Response, throttle int
 	}
 	switch response := response.(type) {
 	case *kmsg.ApiVersionsResponse:
-		return offer(response, d.cluster.preset.oldest) || isChanged
+		return d.limit(response) || isChanged
 	case *kmsg.OffsetFetchResponse:
 		return knowEveryGroup(request.(*kmsg.OffsetFetchRequest), response) || isChanged
 	case *kmsg.MetadataResponse:
@@ -27,11 +27,24 @@ func (d *door) change(request kmsg.Request, response kmsg.Response, throttle int
 	return isChanged
 }
 
-func offer(response *kmsg.ApiVersionsResponse, oldest map[kmsg.Key]int16) bool {
-	for i := range response.ApiKeys {
-		response.ApiKeys[i].MinVersion = oldest[kmsg.Key(response.ApiKeys[i].ApiKey)]
+// limit removes versions that kfake knows, but that this broker does not offer. An error comes in version 0, whichever
+// version was asked for, so it must not be encoded again.
+func (d *door) limit(response *kmsg.ApiVersionsResponse) bool {
+	if response.ErrorCode != 0 {
+		return false
 	}
-	return len(oldest) > 0
+	offered := response.ApiKeys[:0]
+	for _, api := range response.ApiKeys {
+		newest, ok := d.newest(api.ApiKey)
+		if !ok {
+			continue
+		}
+		api.MinVersion = max(api.MinVersion, d.cluster.preset.oldest[kmsg.Key(api.ApiKey)])
+		api.MaxVersion = min(api.MaxVersion, newest)
+		offered = append(offered, api)
+	}
+	response.ApiKeys = offered
+	return true
 }
 
 // knowEveryGroup: a broker answers for a group that does not exist as for one without commits; kfake refuses it.

@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,14 +21,10 @@ type cluster struct {
 	doors  []*door
 	// throttle is how long each response asks its client to wait.
 	throttle atomic.Int64
-
-	mutex sync.Mutex
-	// groups are those that have been seen, for the placement of coordinators.
-	groups map[string]bool
 }
 
 func start(chosen preset, ports []int) (*cluster, error) {
-	made := &cluster{preset: chosen, groups: make(map[string]bool)}
+	made := &cluster{preset: chosen}
 	for node, port := range ports {
 		made.doors = append(made.doors, newDoor(made, node, port))
 	}
@@ -39,7 +34,6 @@ func start(chosen preset, ports []int) (*cluster, error) {
 		kfake.MaxVersions(chosen.newest),
 		// Members of groups that a test has left behind.
 		kfake.GroupMinSessionTimeout(time.Second),
-		kfake.BrokerConfigs(map[string]string{"group.initial.rebalance.delay.ms": "0"}),
 	)
 	if err != nil {
 		return nil, err
@@ -63,11 +57,6 @@ func (c *cluster) prepare() error {
 		internal := map[string]string{"kfake.is_internal": "true", "cleanup.policy": "compact"}
 		if err := c.fake.CreateTopic(offsetsTopic, int32(count), internal); err != nil {
 			return fmt.Errorf("creating %s: %w", offsetsTopic, err)
-		}
-	}
-	if c.preset.placesAsKafka {
-		for _, key := range []kmsg.Key{kmsg.FindCoordinator, kmsg.OffsetCommit, kmsg.JoinGroup} {
-			c.fake.ControlKey(int16(key), c.noteGroups)
 		}
 	}
 	if c.preset.forgetsStopped {
@@ -107,61 +96,13 @@ func (c *cluster) listen(_, address string) (net.Listener, error) {
 	return inner, nil
 }
 
-// noteGroups lets the broker that kfake chooses lead the group's partition of the offsets topic, as in Kafka, where the
-// partition's leader is the coordinator.
-func (c *cluster) noteGroups(request kmsg.Request) (kmsg.Response, error, bool) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	for _, group := range groupsOf(request) {
-		if !c.groups[group] {
-			c.groups[group] = true
-			c.place(group)
-		}
-	}
-	return nil, nil, false
-}
-
-func (c *cluster) place(group string) {
-	partition := javaHash(group) % int32(c.preset.offsetsPartitions)
-	if node := c.fake.CoordinatorFor(group); node != c.fake.LeaderFor(offsetsTopic, partition) {
-		c.fake.MoveTopicPartition(offsetsTopic, partition, node)
-	}
-}
-
-func groupsOf(request kmsg.Request) []string {
-	switch request := request.(type) {
-	case *kmsg.FindCoordinatorRequest:
-		if request.CoordinatorType != 0 {
-			return nil
-		}
-		if request.Version < 4 {
-			return []string{request.CoordinatorKey}
-		}
-		return request.CoordinatorKeys
-	case *kmsg.OffsetCommitRequest:
-		return []string{request.Group}
-	case *kmsg.JoinGroupRequest:
-		return []string{request.Group}
-	}
-	return nil
-}
-
-// javaHash is String.hashCode without its sign, as Kafka takes it. Group names of tests are ASCII.
-func javaHash(text string) int32 {
-	var hash int32
-	for _, char := range text {
-		hash = 31*hash + char
-	}
-	return hash & 0x7fffffff
-}
-
 // listOnlyActive filters by state even in versions of the request that have no filter: kfake ignores the version.
 func listOnlyActive(request kmsg.Request) (kmsg.Response, error, bool) {
 	request.(*kmsg.ListGroupsRequest).StatesFilter = []string{"Stable", "PreparingRebalance", "CompletingRebalance"}
 	return nil, nil, false
 }
 
-// takeCommands listens for POST /stop?node=N, /start?node=N, /move and /throttle?milliseconds=N.
+// takeCommands listens for POST /stop?node=N, /start?node=N, /offer?node=N&preset=P, /move and /throttle?milliseconds=N.
 func (c *cluster) takeCommands(port int) error {
 	commands := http.NewServeMux()
 	commands.HandleFunc("POST /stop", func(answer http.ResponseWriter, request *http.Request) {
@@ -169,6 +110,16 @@ func (c *cluster) takeCommands(port int) error {
 	})
 	commands.HandleFunc("POST /start", func(answer http.ResponseWriter, request *http.Request) {
 		c.withDoor(answer, request, (*door).open)
+	})
+	commands.HandleFunc("POST /offer", func(answer http.ResponseWriter, request *http.Request) {
+		c.withDoor(answer, request, func(door *door) error {
+			chosen, ok := presets[request.FormValue("preset")]
+			if !ok {
+				return fmt.Errorf("there is no such preset")
+			}
+			door.offer(chosen.newest)
+			return nil
+		})
 	})
 	commands.HandleFunc("POST /move", func(http.ResponseWriter, *http.Request) { c.move() })
 	commands.HandleFunc("POST /throttle", func(answer http.ResponseWriter, request *http.Request) {
@@ -197,11 +148,4 @@ func (c *cluster) withDoor(answer http.ResponseWriter, request *http.Request, ch
 func (c *cluster) move() {
 	c.fake.ShufflePartitionLeaders()
 	c.fake.RehashCoordinators()
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if c.preset.placesAsKafka {
-		for group := range c.groups {
-			c.place(group)
-		}
-	}
 }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kbin"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 )
 
 // An inner is what a kfake broker takes for its listener.
@@ -53,6 +55,8 @@ type door struct {
 	mutex       sync.Mutex
 	listener    net.Listener
 	connections map[net.Conn]bool
+	// offered is what this broker alone offers, as before an upgrade; nil: what all do.
+	offered *kversion.Versions
 }
 
 func newDoor(of *cluster, node, port int) *door {
@@ -86,6 +90,22 @@ func (d *door) shut() {
 		connection.Close()
 	}
 	clear(d.connections)
+}
+
+// offer limits what the broker offers to those who connect from now on.
+func (d *door) offer(versions *kversion.Versions) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.offered = versions
+}
+
+func (d *door) newest(key int16) (int16, bool) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if d.offered == nil {
+		return math.MaxInt16, true
+	}
+	return d.offered.LookupMaxKeyVersion(key)
 }
 
 func (d *door) accept(listener net.Listener) {
@@ -185,7 +205,7 @@ func readFrame(from io.Reader) ([]byte, error) {
 	return frame, err
 }
 
-// remember fails for a request that kfake cannot decode, at which it would panic or hang.
+// remember fails for a request that is not offered, or that kfake cannot decode, at which it would panic or hang.
 func (w *wire) remember(body []byte) error {
 	reader := kbin.Reader{Src: body}
 	key, version, correlation := reader.Int16(), reader.Int16(), reader.Int32()
@@ -193,6 +213,9 @@ func (w *wire) remember(body []byte) error {
 	request := kmsg.RequestForKey(key)
 	if request == nil {
 		return fmt.Errorf("there is no request %d", key)
+	}
+	if newest, _ := w.door.newest(key); version > newest && key != int16(kmsg.ApiVersions) {
+		return fmt.Errorf("request %d in version %d is not offered", key, version)
 	}
 	request.SetVersion(version)
 	if request.IsFlexible() {
@@ -215,8 +238,7 @@ func (w *wire) recall(correlation int32) kmsg.Request {
 	return request
 }
 
-// changed decodes a response, changes it and encodes it again. What cannot be decoded in the request's version is the
-// answer to an ApiVersions request of a version that is not offered; it stays as it is.
+// changed decodes a response, changes it and encodes it again.
 func (w *wire) changed(frame []byte, request kmsg.Request) []byte {
 	response := request.ResponseKind()
 	start := 8

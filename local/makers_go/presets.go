@@ -10,11 +10,9 @@ type preset struct {
 	newest *kversion.Versions
 	// oldest has only what is not 0.
 	oldest map[kmsg.Key]int16
-	// offsetsPartitions is 0 where __consumer_offsets is hidden.
+	// offsetsPartitions is 0 where __consumer_offsets is hidden. Its leaders do not coordinate the groups that Kafka's
+	// hash places there: kfake has a hash of its own, as Redpanda has.
 	offsetsPartitions int
-	// placesAsKafka: the leader of a group's partition of __consumer_offsets coordinates the group, and Java's hash of
-	// the name chooses the partition. Without it, kfake's own hash of the name chooses the coordinator.
-	placesAsKafka bool
 	// forgetsStopped: a group that has no members is not listed, although its commits are kept.
 	forgetsStopped bool
 	// agents: every broker serves every partition and every group, and each Metadata names other leaders.
@@ -26,8 +24,9 @@ type preset struct {
 // The versions are those that a broker's ApiVersions response was seen to contain, or its source to implement; what no
 // source says is as in the release of Apache Kafka that comes closest. docs/versions.md has them with their sources.
 var presets = map[string]preset{
-	"kafka-2.4": {newest: kversion.V2_4_0(), offsetsPartitions: 50, placesAsKafka: true},
-	"kafka-2.8": {newest: kversion.V2_8_0(), offsetsPartitions: 50, placesAsKafka: true},
+	"kafka-1.1": {newest: kversion.V1_1_0()},
+	"kafka-2.4": {newest: kversion.V2_4_0()},
+	"kafka-2.8": {newest: kversion.V2_8_0()},
 	"redpanda-24.3": {
 		newest: limited(kversion.V2_8_0(), map[kmsg.Key]int16{
 			kmsg.Produce: 7, kmsg.Fetch: 11, kmsg.ListOffsets: 4, kmsg.Metadata: 8, kmsg.OffsetFetch: 7,

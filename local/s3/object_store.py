@@ -4,13 +4,12 @@ An `ObjectStore` in an empty folder can be killed, frozen and started again."""
 
 import contextlib
 import json
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from local.downloads import object_store_binary
-from local.processes import Process, free_port, start, wait_until
+from local.processes import Process, free_port, is_listening, start, wait_until
 
 START_TIMEOUT_SECONDS = 60.0
 REGION = "eu-central-1"
@@ -63,15 +62,13 @@ class ObjectStore:
         keys = {"ROOT_ACCESS_KEY": OWNER.access_key, "ROOT_SECRET_KEY": OWNER.secret_key}
         command = [str(object_store_binary()), *arguments, "posix", str(self.home / "buckets")]
         self.process = start("object store", command, log=self.home / "log", env=keys)
-        wait_until(self._is_listening, "the object store to listen", START_TIMEOUT_SECONDS, alive=[self.process])
+        wait_until(
+            lambda: is_listening(self.port), "the object store to listen", START_TIMEOUT_SECONDS, alive=[self.process]
+        )
 
     def stop(self) -> None:
         if self.process is not None:
             self.process.stop()
-
-    def _is_listening(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
 
 @contextlib.contextmanager

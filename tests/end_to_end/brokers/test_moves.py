@@ -27,6 +27,7 @@ from tests.support.real.placing import (
     placed_topic,
 )
 from tests.support.real.truth import Truth
+from tests.support.real.versions import needs_kafka
 
 MAX_AGE = 10.0
 MOVES = 10
@@ -99,6 +100,7 @@ def test_a_new_coordinator_s_old_commits_are_not_served(three_brokers: Kafka) ->
     assert beside_the_truth == {0}
 
 
+@needs_kafka(2, 8, "a leader that an election moves right after a reassignment")
 def test_a_start_while_a_coordinator_takes_over_serves_no_old_commits(three_brokers: Kafka) -> None:
     """Adapters start one after another while it reports old commits, or lists no groups."""
     topic = "moves-started"

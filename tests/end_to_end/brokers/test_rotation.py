@@ -19,7 +19,7 @@ from local.kafka.security import MECHANISM, Security
 from local.kafka.tools import commit, create_topic, produce
 from local.processes import wait_until
 from tests.support.real.in_process import InProcess, in_process
-from tests.support.real.versions import needs_scram, needs_scram_requests, needs_tokens
+from tests.support.real.versions import needs_kafka, needs_scram, needs_scram_requests, needs_tokens
 
 LOGIN: Mapping[str, Any] = {"protocol": "SASL_SSL", "mechanism": MECHANISM}
 
@@ -158,28 +158,41 @@ def test_the_broker_takes_certificates_of_every_kind(
         assert running.run_once().completeness == "complete"
 
 
-def test_what_is_wrong_with_tls_is_said_of_the_broker(one_broker: Kafka, security: Security, tmp_path: Path) -> None:
-    ca: dict[str, Any] = {"caFile": str(security.ca_file)}
+def test_what_is_wrong_with_a_brokers_certificate_is_said_of_it(
+    one_broker: Kafka, security: Security, tmp_path: Path
+) -> None:
     port = security.certificate_bootstrap_servers.rpartition(":")[2]
     foreign = new_authority(tmp_path / "foreign", "foreign")
-    stranger = foreign.issue("client")
-    expired = security.authority.issue("expired", valid_for=-datetime.timedelta(minutes=30))
-    servers, host = security.certificate_bootstrap_servers, f"bootstrap server 127.1:{port}"
 
-    def said(address: str, pair: Pair | None = None, **files: Any) -> str:  # noqa: ANN401
-        shown = {} if pair is None else {"certFile": str(pair.certificate), "keyFile": str(pair.key)}
-        return failure(one_broker, address, protocol="SSL", **shown, **files)
+    def said(address: str, authority: Path) -> str:
+        return failure(one_broker, address, protocol="SSL", caFile=str(authority))
 
-    assert said(f"127.1:{port}", **ca) == f"{host} has a certificate that does not cover the host name 127.1"
-    assert said(servers, caFile=str(foreign.pair.certificate)).endswith(
+    assert said(f"127.1:{port}", security.ca_file) == (
+        f"bootstrap server 127.1:{port} has a certificate that does not cover the host name 127.1"
+    )
+    assert said(security.certificate_bootstrap_servers, foreign.pair.certificate).endswith(
         "has a certificate of an authority that is not trusted here (caFile)"
     )
-    assert "requires a client certificate" in said(servers, **ca)
-    assert "refuses the client certificate" in said(servers, stranger, **ca)
-    assert f"(certFile {expired.certificate} expired on " in said(servers, expired, **ca)
     assert "closed the connection during the TLS handshake, as a port without TLS does" in said(
-        security.plain_bootstrap_servers, **ca
+        security.plain_bootstrap_servers, security.ca_file
     )
+
+
+@needs_kafka(3, 3, "brokers that send their TLS alerts readably")
+def test_what_is_wrong_with_a_client_certificate_is_said_of_the_broker(
+    one_broker: Kafka, security: Security, tmp_path: Path
+) -> None:
+    servers = security.certificate_bootstrap_servers
+    stranger = new_authority(tmp_path / "foreign", "foreign").issue("client")
+    expired = security.authority.issue("expired", valid_for=-datetime.timedelta(minutes=30))
+
+    def said(pair: Pair | None) -> str:
+        shown = {} if pair is None else {"certFile": str(pair.certificate), "keyFile": str(pair.key)}
+        return failure(one_broker, servers, protocol="SSL", caFile=str(security.ca_file), **shown)
+
+    assert "requires a client certificate" in said(None)
+    assert "refuses the client certificate" in said(stranger)
+    assert f"(certFile {expired.certificate} expired on " in said(expired)
 
 
 def test_a_refused_login_is_said_of_the_broker(one_broker: Kafka, security: Security, tmp_path: Path) -> None:

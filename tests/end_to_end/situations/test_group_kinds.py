@@ -27,12 +27,13 @@ from tests.support.real.group_members import (
     streams_member,
 )
 from tests.support.real.in_process import InProcess, in_process
-from tests.support.real.versions import needs_kafka
+from tests.support.real.versions import needs_kafka, needs_listed_states
 
 SHARE_OFFSETS = 90
 """The key of DescribeShareGroupOffsets."""
 
 
+@needs_listed_states
 def test_a_classic_groups_members_and_topics_are_described(one_broker: Kafka) -> None:
     create_topic(one_broker, "kinds-classic")
     with member(one_broker, "classic", "kinds-classic"), in_process(one_broker) as rig:
@@ -126,6 +127,7 @@ def test_the_lag_of_a_share_group_is_the_brokers_own(one_broker: Kafka, tmp_path
         )
 
 
+@needs_listed_states
 def test_a_consumer_that_assigns_its_partitions_counts_like_any_other(one_broker: Kafka) -> None:
     """It never joins: its group is Empty all the time, and its commits advance."""
     topic = group = "assigned"

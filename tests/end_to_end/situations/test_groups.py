@@ -21,6 +21,7 @@ from tests.support.real.changes import (
     state_of,
 )
 from tests.support.real.in_process import InProcess, in_process
+from tests.support.real.versions import needs_listed_states
 
 
 def test_a_deleted_group_is_not_found_and_never_0(one_broker: Kafka) -> None:
@@ -163,6 +164,7 @@ def test_a_subscribed_group_without_commits_has_no_number_unless_a_rule_gives_it
         assert ruled.uncommitted(group) == 2
 
 
+@needs_listed_states
 def test_a_topic_that_the_members_no_longer_read_is_left_out(one_broker: Kafka) -> None:
     """The group had read both topics; its only member is subscribed to one of them."""
     read, left, group = "still-read", "no-longer-read", "moved-on"

@@ -13,6 +13,7 @@ from local.kafka.late_broker import FAR_TOPIC, PARTITIONS, TOPIC, LateBroker, la
 from local.kafka.level_group import LevelGroup, level_group
 from tests.support.kubernetes.served import Served, served
 from tests.support.real.changes import quota
+from tests.support.real.versions import needs_quota_requests
 
 LATE_SECONDS = 2.0
 ANSWER_SECONDS = 0.5
@@ -90,6 +91,7 @@ def test_a_frozen_broker_adds_no_lag(brokers: LateBroker, load: LevelGroup, runn
     assert worst <= limit
 
 
+@needs_quota_requests
 def test_a_quota_adds_no_lag_beyond_its_mute(brokers: LateBroker, load: LevelGroup, running: Served) -> None:
     with quota(brokers.cluster, *TINY):
         worst, limit = worst_excess(running, load, brokers.group)

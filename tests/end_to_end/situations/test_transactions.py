@@ -12,6 +12,7 @@ from local.kafka.tools import commit, create_topic, produce
 from local.processes import wait_until
 from tests.support.real.changes import WAIT_SECONDS, commit_as_member, member, state_of, transactions
 from tests.support.real.in_process import InProcess, in_process
+from tests.support.real.versions import needs_listed_states
 
 
 @contextmanager
@@ -116,6 +117,7 @@ def test_the_marker_after_the_last_record_counts_as_a_message(one_broker: Kafka)
         rig.wait_for(lambda: rig.lag(f"{topic}-all") == 1, "the marker to be left")
 
 
+@needs_listed_states
 def test_a_marker_that_a_stable_group_does_not_pass_counts_no_more_after_a_while(one_broker: Kafka) -> None:
     topic = group = "passed-over"
     with before_the_marker(one_broker, topic, isolation="read_committed") as (rig, _):
@@ -133,6 +135,7 @@ def test_a_marker_that_a_stable_group_does_not_pass_counts_no_more_after_a_while
         rig.wait_for_lag(1 + 2, group)
 
 
+@needs_listed_states
 def test_a_marker_that_has_been_passed_over_wakes_no_group_that_has_gone_to_sleep(one_broker: Kafka) -> None:
     topic = group = "asleep"
     with before_the_marker(one_broker, topic, isolation="read_committed") as (rig, consumer):

@@ -5,6 +5,8 @@ import pytest
 from local.downloads import KAFKA, KAFKA_RELEASE
 from local.kafka.security import SCRAM_MECHANISMS
 
+HAS_TOPIC_IDS = KAFKA_RELEASE >= (2, 8)
+
 
 def needs_kafka(major: int, minor: int, what: str) -> pytest.MarkDecorator:
     """Skips a test on brokers that are older than the feature that it is about."""
@@ -17,4 +19,5 @@ needs_scram = pytest.mark.skipif(
 )
 needs_scram_requests = needs_kafka(2, 7, "SCRAM users that a client creates")
 needs_tokens = needs_kafka(3, 1, "brokers that verify tokens without code of their owner")
+needs_listed_states = needs_kafka(2, 6, "listings that tell the state of a group")
 needs_quota_requests = needs_kafka(2, 6, "quotas that a client sets")
