@@ -1,0 +1,118 @@
+"""Clusters whose brokers differ from each other, or have no leaders: right numbers, and no doubt that stays."""
+
+from pathlib import Path
+
+import pytest
+
+from adapter.metrics.problems import NoMatch, ValueUnavailable
+from local.kafka.admin import admin
+from local.kafka.tools import commit, create_topic, produce
+from local.makers.brokers import MakerBrokers, maker_brokers
+from local.processes import wait_until
+from tests.support.real.changes import WAIT_SECONDS, commit_as_member, member
+from tests.support.real.in_process import in_process
+from tests.support.real.placing import leader
+
+TOPIC = "orders"
+GROUPS = tuple(f"billing-{number}" for number in range(8))
+
+
+@pytest.mark.parametrize("preset", ["agents", "one-address"])
+def test_brokers_that_all_serve_everything_are_believed(preset: str, rig_home: Path) -> None:
+    """Every Metadata names other leaders and every FindCoordinator another broker; with and without one address."""
+    with maker_brokers(rig_home, preset) as agents:
+        create_topic(agents.kafka, TOPIC, partitions=6)
+        produce(agents.kafka, TOPIC, 60)
+        for group in GROUPS:
+            commit(agents.kafka, group, {(TOPIC, partition): 4 for partition in range(6)})
+        with member(agents.kafka, "member", TOPIC) as consumer, in_process(agents.kafka) as rig:
+            commit_as_member(consumer, TOPIC, 1)
+            rig.wait_for(lambda: rig.is_unknown(group="nobody"), "a group that does not exist to be unknown")
+            for cycle in range(5):
+                produce(agents.kafka, TOPIC, 6)
+                rig.run_full_cycle()
+                assert [rig.lag(group) for group in GROUPS] == [36 + 6 * (cycle + 1)] * len(GROUPS)
+                assert rig.lag("member", TOPIC, partition="0") == 9 + cycle + 1
+                assert isinstance(rig.refusal("lag", group="nobody"), NoMatch)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"), [("kafka-2.4", "kafka-2.8"), ("redpanda-24.3", "redpanda-25.3"), ("kafka-2.8", "agents")]
+)
+def test_a_rolling_upgrade_makes_no_number_wrong(older: str, newer: str, rig_home: Path) -> None:
+    """One broker after the other offers newer versions from its restart on, and then older ones again."""
+    with maker_brokers(rig_home, newer) as brokers:
+        create_topic(brokers.kafka, TOPIC, partitions=6)
+        produce(brokers.kafka, TOPIC, 60)
+        for group in GROUPS:
+            commit(brokers.kafka, group, {(TOPIC, partition): 4 for partition in range(6)})
+        nodes = range(len(brokers.ports))
+        for node in nodes:
+            brokers.offer(node, older)
+        expected = 36
+        with in_process(brokers.kafka) as rig:
+            rig.wait_for_lag(expected, GROUPS[0], TOPIC)
+            for offered, node in [*((newer, node) for node in nodes), *((older, node) for node in nodes)]:
+                brokers.offer(node, offered)
+                produce(brokers.kafka, TOPIC, 6)
+                seen: set[int] = set()
+
+                def is_read(expected: int = expected + 6, seen: set[int] = seen) -> bool:
+                    rig.run_full_cycle()
+                    for group in GROUPS:
+                        if rig.refusal("lag", group=group) is None:
+                            seen.add(rig.lag(group))
+                    return all(
+                        rig.refusal("lag", group=group) is None and rig.lag(group) == expected for group in GROUPS
+                    )
+
+                wait_until(is_read, f"what was produced since node {node} offers {offered}", WAIT_SECONDS)
+                assert seen <= {expected, expected + 6}
+                expected += 6
+
+
+@pytest.mark.parametrize("preset", ["redpanda-24.3", "msk-serverless"])
+def test_a_broker_that_never_listed_its_groups_counts_for_every_unknown_one(preset: str, rig_home: Path) -> None:
+    """As Kafka's hash does not place them: with another hash in sight, and without the offsets topic."""
+    with maker_brokers(rig_home, preset) as brokers:
+        create_topic(brokers.kafka, TOPIC)
+        produce(brokers.kafka, TOPIC, 10)
+        for group in GROUPS:
+            commit(brokers.kafka, group, {(TOPIC, 0): 4})
+        led_by, silent = leader_and_another(brokers)
+        brokers.stop(silent)
+        with in_process(brokers.kafka, call_seconds=3.0) as rig:
+            for _ in range(4):
+                rig.run_full_cycle()
+            refusals = [rig.refusal("lag", group=f"nobody-{number}") for number in range(30)]
+            known = [group for group in GROUPS if rig.refusal("lag", group=group) is None]
+            brokers.start(silent)
+            rig.wait_for(lambda: all(rig.lag(group) == 6 for group in GROUPS), "all groups")
+            rig.wait_for(lambda: rig.is_unknown(group="nobody-0"), "a group that does not exist to be unknown")
+
+        assert {type(refusal) for refusal in refusals} == {ValueUnavailable}
+        assert all(f"127.0.0.1:{brokers.ports[silent]}" in str(refusal) for refusal in refusals)
+        assert 0 < len(known) < len(GROUPS), led_by
+
+
+def leader_and_another(brokers: MakerBrokers) -> tuple[int, int]:
+    """Returns the leader of the topic's only partition, and a broker that is not."""
+    with admin(brokers.kafka.bootstrap_servers) as client:
+        led_by = leader(client, TOPIC, 0)
+    return led_by, next(node for node in range(len(brokers.ports)) if node != led_by)
+
+
+def test_a_broker_that_is_too_old_is_told_with_the_request_that_it_lacks(rig_home: Path) -> None:
+    with maker_brokers(rig_home, "kafka-1.1") as brokers:
+        create_topic(brokers.kafka, TOPIC)
+        produce(brokers.kafka, TOPIC, 10)
+        commit(brokers.kafka, "billing", {(TOPIC, 0): 4})
+        with in_process(brokers.kafka, rules=[{"group": "billing", "topics": [TOPIC]}]) as rig:
+            outcome = rig.run_full_cycle()
+            refused = rig.refusal("lag", group="billing")
+
+        assert {failure.cause for failure in outcome.failures} == {"version"}
+        texts = {failure.text for failure in outcome.failures}
+        assert any("offers OffsetFetch up to 3; 5 or newer is needed" in text for text in texts), texts
+        assert isinstance(refused, ValueUnavailable)
+        assert "offers OffsetFetch up to 3; 5 or newer is needed" in str(refused)
