@@ -153,9 +153,11 @@ def test_the_hpa_controller_scales_by_the_lag_of_the_pods_of_a_classic_group(
     assert 0 < of_pods[1] <= 40 < of_pods[2] <= 100
     assert abs(sum(of_pods) - int(item["value"])) <= 4
 
-    found = control_plane.get(f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers/{group}")
-    (current,) = found["status"]["currentMetrics"]
-    assert current["pods"]["metric"]["name"] == LAG
+    def is_read() -> bool:
+        found = control_plane.get(f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers/{group}")
+        return LAG in [each["pods"]["metric"]["name"] for each in found["status"]["currentMetrics"] if "pods" in each]
+
+    wait_until(is_read, "the HPA to read its metric again after the rebalance", WAIT_SECONDS)
     control_plane.delete([consumers])
 
 
