@@ -4,13 +4,17 @@ from collections.abc import Set
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from kafka import KafkaConsumer, TopicPartition
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.structs import OffsetAndMetadata
 
 from adapter.cluster.groups import GroupStatus, Kind, Listing, Phase
 from adapter.kafka.answers import Answer
 from adapter.kafka.versions import negotiated
 from adapter.metrics.problems import NoMatch
+from adapter.verdicts.assignment import Sharing
 from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, described, produce
 from local.processes import wait_until
@@ -27,13 +31,12 @@ from tests.support.real.group_members import (
     streams_member,
 )
 from tests.support.real.in_process import InProcess, in_process
-from tests.support.real.versions import needs_kafka, needs_listed_states
+from tests.support.real.versions import needs_kafka
 
 SHARE_OFFSETS = 90
 """The key of DescribeShareGroupOffsets."""
 
 
-@needs_listed_states
 def test_a_classic_groups_members_and_topics_are_described(one_broker: Kafka) -> None:
     create_topic(one_broker, "kinds-classic")
     with member(one_broker, "classic", "kinds-classic"), in_process(one_broker) as rig:
@@ -41,6 +44,32 @@ def test_a_classic_groups_members_and_topics_are_described(one_broker: Kafka) ->
 
         assert status(rig, "classic") == GroupStatus(Kind.CLASSIC, Phase.STABLE)
         assert description(rig, "classic", Kind.CLASSIC) == ({"kinds-classic"}, {("kinds-classic", 0)})
+
+
+@pytest.fixture(scope="module")
+def two_topics(one_broker: Kafka) -> tuple[str, str]:
+    """Of three and two partitions, with messages in each."""
+    topics = {"kinds-three": 3, "kinds-two": 2}
+    for topic, partitions in topics.items():
+        create_topic(one_broker, topic, partitions)
+        produce(one_broker, topic, 10)
+    return "kinds-three", "kinds-two"
+
+
+@pytest.mark.parametrize(("assignor", "most"), [(RangePartitionAssignor, 3), (RoundRobinPartitionAssignor, 5)])
+def test_as_many_replicas_as_can_have_a_partition_with_the_assignor_of_the_members(
+    one_broker: Kafka, two_topics: tuple[str, str], assignor: object, most: int
+) -> None:
+    """Also after the only member has left: nothing else says how those that follow will share the topics."""
+    group = f"sharing-{most}"
+    rule = {"group": group, "topics": list(two_topics), "replicas": {"lagPerReplica": 1}}
+    with in_process(one_broker, rules=[rule]) as rig:
+        with member(one_broker, group, *two_topics, assignor=assignor) as consumer:
+            consumer.commit({TopicPartition(two_topics[0], 0): OffsetAndMetadata(0, "", -1)})
+            rig.wait_for(lambda: rig.value("replicas", group=group) == most, f"{most} replicas")
+        rig.wait_for(lambda: members(rig, group) == 0, "the member to be gone")
+
+        assert rig.value("replicas", group=group) == most
 
 
 @needs_kafka(4, 0, "KIP-848")
@@ -61,6 +90,7 @@ def test_a_group_of_the_new_protocol_counts_what_its_members_read(one_broker: Ka
 
             assert status(rig, group) == GroupStatus(Kind.CONSUMER, Phase.STABLE)
             assert description(rig, group, Kind.CONSUMER) == ({read}, {(read, 0)})
+            assert sharing(rig, group) is Sharing.TOGETHER
             assert isinstance(rig.refusal("lag", group=group, topic=left), NoMatch)
             assert members(rig, group) == 1
 
@@ -84,6 +114,7 @@ def test_a_streams_application_counts_its_sources_and_its_repartition_topics(one
             {(source, 0), (source, 1), (internal, 0)},
         )
         assert members(rig, application) == 1
+        assert sharing(rig, application) is Sharing.TOGETHER, "its two subtopologies have tasks of their own"
         assert rig.lag(application, source) == 7
         assert rig.lag(application) == 7 + 7
         assert isinstance(rig.refusal("lag", group=application, topic=left), NoMatch)
@@ -102,6 +133,7 @@ def test_the_lag_of_a_share_group_is_the_brokers_own(one_broker: Kafka, tmp_path
 
             assert status(rig, group) == GroupStatus(Kind.SHARE, Phase.STABLE)
             assert description(rig, group, Kind.SHARE) == ({topic}, {(topic, 0), (topic, 1)})
+            assert sharing(rig, group) is Sharing.SEVERAL_READERS
             rig.run_full_cycle()
             assert members(rig, group) == 1
             process.stop()
@@ -127,7 +159,6 @@ def test_the_lag_of_a_share_group_is_the_brokers_own(one_broker: Kafka, tmp_path
         )
 
 
-@needs_listed_states
 def test_a_consumer_that_assigns_its_partitions_counts_like_any_other(one_broker: Kafka) -> None:
     """It never joins: its group is Empty all the time, and its commits advance."""
     topic = group = "assigned"
@@ -188,6 +219,11 @@ def status(rig: InProcess, group: str) -> GroupStatus | None:
 def members(rig: InProcess, group: str) -> int | None:
     """What the cycle hands to the history."""
     return rig.cycle._members.counts.get(group)
+
+
+def sharing(rig: InProcess, group: str) -> Sharing:
+    (view,) = rig.store.views
+    return view.sharing_of(group)
 
 
 def description(rig: InProcess, group: str, kind: Kind) -> tuple[Set[str], Set[tuple[str, int]]]:

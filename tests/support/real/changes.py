@@ -104,14 +104,20 @@ def state_of(cluster: Kafka, group: str) -> str:
 
 
 @contextlib.contextmanager
-def member(cluster: Kafka, group: str, topic: str) -> Iterator[KafkaConsumer]:
+def member(cluster: Kafka, group: str, *topics: str, assignor: object = None) -> Iterator[KafkaConsumer]:
     """The only member of its group, which is Stable; it commits nothing by itself."""
-    with contextlib.closing(joining(cluster, group, topic)) as consumer:
+    with contextlib.closing(joining(cluster, group, *topics, assignor=assignor)) as consumer:
         wait_until(lambda: _has_joined(consumer), f"group {group} to be Stable", WAIT_SECONDS)
         yield consumer
 
 
-def joining(cluster: Kafka, group: str, topic: str, session_seconds: int = 45) -> KafkaConsumer:
+def joining(
+    cluster: Kafka,
+    group: str,
+    *topics: str,
+    session_seconds: int = 45,
+    assignor: object = None,
+) -> KafkaConsumer:
     """A member that joins when it polls; whoever calls closes it."""
     consumer = KafkaConsumer(
         bootstrap_servers=cluster.bootstrap_servers.split(","),
@@ -120,10 +126,12 @@ def joining(cluster: Kafka, group: str, topic: str, session_seconds: int = 45) -
         enable_auto_commit=False,
         session_timeout_ms=session_seconds * 1_000,
         metadata_max_age_ms=1_000,  # until it has seen the topic, it is assigned nothing
+        **({} if assignor is None else {"partition_assignment_strategy": [assignor]}),
     )
-    consumer.subscribe([topic])
-    # A member that joins before it knows its topic assigns itself nothing, and may never be heard of again.
-    consumer.partitions_for_topic(topic)
+    consumer.subscribe(list(topics))
+    # A member that joins before it knows its topics assigns itself nothing, and may never be heard of again.
+    for topic in topics:
+        consumer.partitions_for_topic(topic)
     return consumer
 
 
