@@ -34,8 +34,10 @@ def measure(home: Path, effort: Effort) -> Table:
     location, log = home / "day", home / "events"
     written = write_large_day(location, partitions, SECONDS_BETWEEN_SAMPLES, 1)
     log.mkdir()
-    conf = f"--conf spark.eventLog.enabled=true --conf spark.eventLog.dir={log.as_uri()} pyspark-shell"
-    compact(location, home / "log", env={**os.environ, "PYSPARK_SUBMIT_ARGS": conf})
+    conf = " ".join(
+        [f"--conf spark.eventLog.{name}" for name in ("enabled=true", "compress=false", f"dir={log.as_uri()}")]
+    )
+    compact(location, home / "log", env={**os.environ, "PYSPARK_SUBMIT_ARGS": f"{conf} pyspark-shell"})
     costs = costs_of(log, History(24, written.rows // 24, partitions))
     return Table("Compacting on a cluster", HOW, (*_measured(costs, written.rows), *_replays(costs)))
 

@@ -28,7 +28,7 @@ with started(SparkSettings(master)) as session:
     until = datetime.fromisoformat(now)
     compact(files_at(location), lambda: session, until, until, print, limits=BatchLimits(of_task=1))
 """
-SETTINGS = ("spark.excludeOnFailure.enabled=true", "spark.eventLog.enabled=true")
+SETTINGS = ("spark.excludeOnFailure.enabled=true", "spark.eventLog.enabled=true", "spark.eventLog.compress=false")
 UNREACHABLE = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
 
 
