@@ -58,7 +58,7 @@ def test_tasks_that_fail_on_a_bad_node_are_done_by_another(real_bucket: RealBuck
 
     assert ended.returncode == 0, ended.stderr
     assert tables_in(real_bucket.folder) == tables_in(here) != {}
-    log = [json.loads(line) for path in events.rglob("*") if path.is_file() for line in path.read_text().splitlines()]
+    log = [json.loads(line) for path in events.rglob("events_*") for line in path.read_text().splitlines()]
     failed = [event for event in log if event["Event"] == "SparkListenerTaskEnd" and event["Task Info"]["Failed"]]
     assert failed
     assert {event["Task Info"]["Executor ID"] for event in failed} == {failed[0]["Task Info"]["Executor ID"]}
