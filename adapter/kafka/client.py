@@ -230,7 +230,7 @@ class Brokers:
 
     def versions(self, node: int) -> Versions:
         """Returns what the broker's latest connection has negotiated."""
-        known: Mapping[int, Versions] = self._manager.known_versions
+        known: Mapping[int, Versions] = {} if self._client is None else self._manager.known_versions
         return known.get(node, NEWEST)
 
     def meet(self, nodes: Iterable[int]) -> dict[int, Answer[None] | Failure]:

@@ -5,6 +5,7 @@ The brokers are fake."""
 import pytest
 
 from adapter.kafka.versions import NotOffered, Versions, negotiated
+from adapter.metrics.problems import NoMatch
 from adapter.protocol.apis import (
     DESCRIBE_GROUPS,
     FIND_COORDINATOR,
@@ -16,7 +17,7 @@ from adapter.protocol.apis import (
 )
 from tests.support.kafka.spoilt_cluster import fake, nothing_unforeseen, one_of, reading, starting
 from tests.support.kafka.wire_fake import VERSIONS, Spoilt, WireFake
-from tests.support.kubernetes.served import Watcher
+from tests.support.kubernetes.served import Served, Watcher
 
 __all__ = ["fake", "nothing_unforeseen"]
 
@@ -144,6 +145,25 @@ def test_brokers_that_list_no_groups_serve_those_that_rules_name(fake: WireFake,
         assert not running.telemetry.registry.get_sample_value(
             "kafka_lag_adapter_broker_errors_total", {"cluster": "main", "cause": "version"}
         )
+
+
+@pytest.mark.parametrize(("listed", "described"), [(0, 0), (3, 5), (4, 4)])
+def test_groups_are_listed_and_described_in_older_versions(fake: WireFake, listed: int, described: int) -> None:
+    fake.versions = {**VERSIONS, LIST_GROUPS.key: (0, listed), DESCRIBE_GROUPS.key: (0, described)}
+    fake.kafka.members["billing"] = {"orders"}
+    with reading(fake) as running:
+        running.wait_for(lambda: asked_in(fake, DESCRIBE_GROUPS.key) == {described})
+        assert asked_in(fake, LIST_GROUPS.key) == {listed}
+        running.wait_for(lambda: is_not_found(running, "nobody"))
+
+
+def is_not_found(running: Served, group: str) -> bool:
+    """Raises what else refuses it."""
+    try:
+        running.lag(group)
+    except NoMatch:
+        return True
+    return False
 
 
 # -- commits -------------------------------------------------------------------------------------

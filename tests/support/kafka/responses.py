@@ -109,11 +109,11 @@ def listed_groups(groups: Mapping[str, str], error: int = NO_ERROR) -> Response:
 
 
 def described_groups(groups: Mapping[str, Mapping[str, Sequence[int]]]) -> Response:
-    """Group -> the partitions of its one member by topic."""
+    """Group -> the partitions of its one member by topic; without topics, it has no member."""
     made = [
         DescribeGroupsResponse.DescribedGroup(
-            error_code=NO_ERROR, group_id=name, group_state="Stable", protocol_type="consumer", protocol_data="range",
-            members=[_member(name, topics)],
+            error_code=NO_ERROR, group_id=name, group_state="Stable" if topics else "Empty", protocol_type="consumer",
+            protocol_data="range", members=[_member(name, topics)] if topics else [],
         )
         for name, topics in groups.items()
     ]  # fmt: skip

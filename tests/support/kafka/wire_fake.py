@@ -240,7 +240,7 @@ class WireFake:
         return responses.listed_groups({each: "Stable" if each in self.kafka.members else "Empty" for each in listed})
 
     def _assigned(self, group: str) -> Mapping[str, Sequence[int]]:
-        return {topic: range(len(self.kafka.topics[topic])) for topic in self.kafka.members[group]}
+        return {topic: range(len(self.kafka.topics[topic])) for topic in self.kafka.members.get(group, ())}
 
     def _coordinator(self, group: str) -> int:
         return self.kafka.coordinators.get(group, self.kafka.nodes[0])
