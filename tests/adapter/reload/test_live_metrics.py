@@ -210,6 +210,23 @@ def test_collectors_that_are_kept_read_what_changed_settings_let_an_hpa_read(
     assert sorted(opened) == ["eu", "main"]
 
 
+def members_asked(live: LiveMetrics) -> list[frozenset[str]]:
+    return [collector._cycle.members_asked for collector in live._current.collectors.values()]
+
+
+def test_members_are_asked_for_where_custom_metrics_are_served_to_a_namespace_that_may_read_the_group(
+    live: LiveMetrics, opened: list[str]
+) -> None:
+    live.ask(frozenset({AskedTopics("shop", "main", "billing", (), of_members=True)}))
+    found = [members_asked(live)]
+    for parts in ({"customMetrics": {"register": True}}, {"customMetrics": {"register": True}, "tenancy": "closed"}):
+        take_over(live, settings("main", "eu", **parts))
+        found.append(members_asked(live))
+
+    assert found == [[set(), set()], [{"billing"}, set()], [set(), set()]]
+    assert sorted(opened) == ["eu", "main"], "no cluster is read anew for it"
+
+
 def test_credentials_that_are_not_used_are_one_line_in_the_log(
     live: LiveMetrics, telemetry: Telemetry, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
