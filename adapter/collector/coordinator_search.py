@@ -17,7 +17,7 @@ from adapter.protocol.apis import FIND_COORDINATOR
 MOST_SOUGHT = 50
 """Groups per cycle. A broker before Kafka 3.0 takes a request for each, but listings name most coordinators."""
 ATTEMPTS = 3
-"""So many cycles in a row ask for a proof of the placement, because partitions may be moving in one of them."""
+"""So many requests in a row ask for a proof of the placement, because partitions may be moving during one of them."""
 ATTEMPT_SECONDS = 300.0
 """The period of later attempts: they prove little where the adapter may not describe groups of any name."""
 MOST_KNOWN = 10
@@ -100,8 +100,9 @@ class PlacementProof:
         self._contradictions = self._contradictions + 1 if shown < 0 else 0
         if shown >= PROOF:
             return Placement.PROVEN
-        is_refuted = shown <= -PROOF or self._contradictions >= ATTEMPTS
-        return Placement.REFUTED if is_refuted else Placement.UNKNOWN
+        # Many leaders may be elected between Metadata and this answer, but not again before the next one.
+        most = 2 if shown <= -PROOF else ATTEMPTS
+        return Placement.REFUTED if self._contradictions >= most else Placement.UNKNOWN
 
 
 def _not_in_metadata(node: int, group: str) -> Cause:

@@ -115,6 +115,7 @@ class Inventory:
             self._read_topology(now, is_repeat=has_read)
         if self._has_first_lists:
             self._read_topology(now, is_repeat=True)
+        self._prove_placement(now)
         handovers.follow(self._coordinating_topic)
         if self._commits.takeovers.behind and self._is_due(self._ends_asked, now):
             self._ends_asked = now

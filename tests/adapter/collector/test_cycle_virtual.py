@@ -7,7 +7,8 @@ import pytest
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.kafka.versions import Versions
 from adapter.metrics.problems import NoMatch, Reason
-from tests.support.kafka.coordinators import cluster, is_absent, rig_of
+from tests.support import samples
+from tests.support.kafka.coordinators import cluster, is_absent, move, rig_of
 from tests.support.kafka.fake_cluster import Kafka
 from tests.support.kafka.rig import Rig
 from tests.support.kafka.small_cluster import ORDERS_0
@@ -78,6 +79,13 @@ def test_a_group_that_only_a_rule_names_is_read_where_another_hash_places_it() -
     assert [rig.lag(name) for name in groups] == [10] * 6
 
 
+def test_groups_that_another_hash_places_are_read_in_the_first_cycle() -> None:
+    groups = [f"group-{'x' * number}" for number in range(6)]
+    rig = rig_of(of_another_maker(*groups))
+
+    assert [rig.lag(name) for name in groups] == [3] * 6
+
+
 def test_what_is_refuted_is_not_asked_again() -> None:
     kafka = of_another_maker("billing")
     rig = rig_of(kafka)
@@ -86,7 +94,24 @@ def test_what_is_refuted_is_not_asked_again() -> None:
         rig.run()
         asked += rig.counted()["FindCoordinator"]
 
-    assert asked == 1
+    assert asked == 2
+
+
+def test_leaders_that_are_all_elected_while_the_proof_is_sought_refute_nothing() -> None:
+    kafka = cluster([1, 2, 3, 4] * 2, "billing")
+    rig = Rig(kafka, samples.settings(rules=[RULE]))
+
+    def elect() -> None:
+        for partition, leader in enumerate(kafka.topics[OFFSETS_TOPIC]):
+            move(kafka, partition, leader % 4 + 1)
+
+    rig.brokers.before["FindCoordinator"] = elect
+    rig.run()
+
+    assert rig.counted()["FindCoordinator"] == 2
+    rig.run()
+    assert rig.lag("billing") == 3
+    assert rig.counted()["FindCoordinator"] == 0, "it is proven"
 
 
 def test_in_kafka_it_is_asked_once() -> None:
