@@ -67,7 +67,8 @@ def test_a_rolling_upgrade_makes_no_number_wrong(older: str, newer: str, rig_hom
                     )
 
                 wait_until(is_read, f"what was produced since node {node} offers {offered}", WAIT_SECONDS)
-                assert seen <= {expected, expected + 6}
+                # A partition keeps its row while its leader or its group's coordinator is away.
+                assert seen <= set(range(expected, expected + 7))
                 expected += 6
 
 
