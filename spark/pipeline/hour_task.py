@@ -8,14 +8,18 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from adapter.history.contract import SAMPLES
 from spark.engine.progress import Counts
 from spark.engine.tasks import attempt
 from spark.pipeline.batches import ExaminedHour
 from spark.pipeline.lineage import Record, digest_of
-from spark.rules.deltas import OrderedSamples, carried_of, deltas_of, last_known_of, ordered_samples
+from spark.rules.carry import carried_on, last_known_of
+from spark.rules.deltas import OrderedSamples, deltas_of, ordered_samples
 from spark.rules.hourly import summary_of
 from spark.rules.totals import partitions_of, topic_totals_of
+from spark.rules.waits import waits_of
 from spark.rules.writer_choice import Chosen, Count, clusters_at, counts_of, is_chosen, summed
 from spark.storage.protocol import HistoryFiles
 from spark.tables import contract, layout
@@ -31,7 +35,7 @@ TABLES = {
     layout.SUMMARY: contract.SUMMARY,
     layout.CARRY: contract.CARRIED,
 }
-UNREAD = ("received_at", "interval_seconds", "members", "isolation", "owner", "offset_reset", "last_commit")
+UNREAD = ("received_at", "members", "isolation", "owner", "offset_reset", "last_commit")
 OF_A_TAIL = tuple(column for column in SAMPLES if column.name not in UNREAD)
 
 
@@ -104,10 +108,12 @@ def _make(task: HoursTask, hour: ExaminedHour, before: TableRows) -> tuple[Stage
             for name, columns in TABLES.items()
         }
         for part, samples in task.reader(hour).parts():
-            ordered = ordered_samples(_counting(samples, hour.chosen), part.of(before), micros_of(hour.start))
+            start, of_part = micros_of(hour.start), part.of(before)
+            ordered = ordered_samples(_counting(samples, hour.chosen), of_part, start)
             del samples
             deltas = deltas_of(ordered)
-            carried.append(carried_of(ordered))
+            deltas = deltas.extended(waits_of(ordered, deltas))
+            carried.append(carried_on(of_part, last_known_of(ordered), start))
             del ordered
             write[layout.DELTAS](deltas)
             totals, partitions = topic_totals_of(deltas), partitions_of(deltas)
@@ -145,7 +151,8 @@ def _from_nothing(samples: Samples, hour: ExaminedHour) -> OrderedSamples:
 
 
 def _counting(samples: Samples, chosen: Chosen | None) -> TableRows:
-    """The rows of the writers that count."""
-    if chosen is None or not len(samples.rows):
-        return samples.rows
-    return samples.rows.taken(is_chosen(samples.rows, samples.writer, samples.writers, chosen))
+    """The rows of the writers that count, and the writer of each."""
+    rows = samples.rows.with_text("writer", samples.writer, pa.array(samples.writers, pa.string()))
+    if chosen is None or not len(rows):
+        return rows
+    return rows.taken(is_chosen(rows, samples.writer, samples.writers, chosen))

@@ -16,7 +16,7 @@ from spark.pipeline.batches import Batch, ExaminedHour, neighbours
 from spark.pipeline.hour_task import HoursTask, StagedHour, count_rows, make_hours, stage_tails
 from spark.pipeline.runs import Run
 from spark.pipeline.wording import announced, progress_of
-from spark.rules.deltas import carried_on
+from spark.rules.carry import carried_on
 from spark.rules.writer_choice import Chosen, chosen_of
 from spark.tables import layout
 from spark.tables.columns import none_of

@@ -1,14 +1,14 @@
-"""Pure: an hour's samples and what was known before -> deltas, and what is carried into the next hour.
+"""Pure: an hour's samples and what was known before -> deltas.
 
 docs/history.md has the formulas.
 """
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 import numpy as np
 
 from adapter.verdicts.waiting import lag_behind
+from spark.rules.trail import is_handover, is_trail
 from spark.tables.columns import (
     UNKNOWN,
     Flags,
@@ -17,14 +17,12 @@ from spark.tables.columns import (
     Values,
     aligned_texts,
     begins_of,
-    joined,
     numbered,
     one_of_each,
+    unknown,
 )
-from spark.tables.contract import CARRIED, DELTAS, HOUR_MICROS, NAMES, REMEMBERED, SERIES
+from spark.tables.contract import CARRIED, DELTAS, HOUR_MICROS, NAMES, SERIES
 
-REMEMBERED_MICROS = REMEMBERED // timedelta(microseconds=1)
-SERIES_IN_ORDER = (*NAMES, "partition", "topic_id")
 WORTH = ("interval_seconds", "isolation", "state", "members", "log_start", "committed", "log_end", "received_at")
 """Of samples of one series and time, by increasing weight, after whether they are known."""
 LATEST = np.iinfo(np.int64).max
@@ -37,6 +35,8 @@ class Series:
     carried: TableRows
     place: Ints
     """Of each series, the number of its cluster, group, topic and partition."""
+    trail: TableRows
+    """Earlier log ends, as `spark.rules.trail` has them, in order of series and time, with the `series` of each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,8 +52,8 @@ class OrderedSamples:
 
 
 def ordered_samples(samples: TableRows, carried: TableRows, start: int) -> OrderedSamples:
-    """`samples`: of the hour that starts then, in any order, also several of one series and time; `carried`: CARRIED's
-    columns, no two of one series. Samples without some of WORTH's columns do where none is repeated."""
+    """`samples`: of the hour that starts then, with their `writer`, in any order, also several of one series and time;
+    `carried`: CARRIED's columns. Samples without some of WORTH's columns do where none is repeated."""
     samples, carried = aligned_texts((samples, carried)) if len(carried) else (samples, carried)
     keys = (
         {name: np.concatenate((samples[name], carried[name])) for name in SERIES} if len(carried) else samples.columns
@@ -89,68 +89,21 @@ def deltas_of(hour: OrderedSamples) -> TableRows:
     start_before = before(samples["log_start"], last_commit, "log_start")
     has_end, has_commit = knows_end & (end_before >= 0), knows_commit & (commit_before >= 0)
     produced, consumed = end - end_before, committed - commit_before
-    is_reset, is_rewind = has_end & (produced < 0), has_commit & (consumed < 0)
+    is_down, is_back = has_end & (produced < 0), has_commit & (consumed < 0)
     is_beyond = (knows_end & (committed > end)) | (commit_before < start_before)
-    is_skip = has_commit & (consumed > 0) & is_beyond
+    is_ahead = has_commit & (consumed > 0) & is_beyond
+    is_event = _not_by_handover(hour, last_end, is_down | is_back | is_ahead)
     changes = {
         "seconds": np.where(has_end, (at - end_at) / 1e6, np.nan),
-        "produced": np.where(has_end & ~is_reset, produced, UNKNOWN),
-        "consumed": np.where(has_commit & ~is_rewind & ~is_skip, consumed, UNKNOWN),
+        "produced": np.where(has_end & ~is_down, produced, UNKNOWN),
+        "consumed": np.where(has_commit & ~is_back & ~is_ahead, consumed, UNKNOWN),
         "lag": _lag(samples),
-        "is_reset": is_reset,
-        "is_rewind": is_rewind,
-        "is_skip": is_skip,
+        "is_reset": is_down & is_event,
+        "is_rewind": is_back & is_event,
+        "is_skip": is_ahead & is_event,
         "is_recreation": _is_recreation(hour, (end_before < 0) & (commit_before < 0)),
     }
     return samples.extended(changes).only(column.name for column in DELTAS)
-
-
-def last_known_of(hour: OrderedSamples) -> TableRows:
-    """CARRIED's columns as the hour's own samples have them, one row per series; unknown where they have nothing."""
-    samples = hour.samples
-    end, committed, at = samples["log_end"], samples["committed"], samples["sampled_at"]
-    last_end, last_commit = _last_of(hour, end >= 0), _last_of(hour, committed >= 0)
-
-    def last(values: Values, rows: Ints) -> Values:
-        return np.where(rows >= 0, values[rows] if len(values) else UNKNOWN, UNKNOWN)
-
-    values = {
-        "seen_at": np.maximum(last(at, last_end), last(at, last_commit)),
-        "end_at": last(at, last_end),
-        "log_end": last(end, last_end),
-        "committed": last(committed, last_commit),
-        "log_start": last(samples["log_start"], last_commit),
-    }
-    return hour.series.carried.extended(values)
-
-
-def carried_of(hour: OrderedSamples) -> TableRows:
-    """CARRIED's columns at the hour's end, sorted by series."""
-    return _remembered(_renewed(hour.series.carried, last_known_of(hour)), hour.start)
-
-
-def carried_on(carried: TableRows, last_known: TableRows, start: int) -> TableRows:
-    """The same from `last_known_of` an hour, and what was carried into it; `start`: of the hour."""
-    both = joined([carried, last_known])
-    number = numbered(*(both[name] for name in SERIES_IN_ORDER))
-    series = both.only(SERIES).taken(one_of_each(number))
-    before, own = (
-        _spread(series, *each) for each in ((carried, number[: len(carried)]), (last_known, number[len(carried) :]))
-    )
-    return _remembered(_renewed(before, own), start)
-
-
-def _renewed(before: TableRows, own: TableRows) -> TableRows:
-    """Of the same series in the same order: what is known of the later, else what was known before."""
-    has_end, has_commit = own["end_at"] >= 0, own["committed"] >= 0
-    is_newer = dict.fromkeys(("end_at", "log_end"), has_end) | dict.fromkeys(("committed", "log_start"), has_commit)
-    values = {name: np.where(newer, own[name], before[name]) for name, newer in is_newer.items()}
-    return before.extended({**values, "seen_at": np.maximum(before["seen_at"], own["seen_at"])})
-
-
-def _remembered(carried: TableRows, start: int) -> TableRows:
-    """Without series of which nothing was known for too long at the hour's end."""
-    return carried.taken(carried["seen_at"] >= max(0, start + HOUR_MICROS - REMEMBERED_MICROS))
 
 
 def is_known(samples: TableRows) -> Flags:
@@ -162,18 +115,21 @@ def is_known(samples: TableRows) -> Flags:
 def _by_number(samples: TableRows, carried: TableRows, number: Ints, place: Ints) -> Series:
     of_one = one_of_each(number)
     names = {name: np.concatenate((samples[name], carried[name])).astype(np.int32, copy=False) for name in SERIES}
-    texts = {name: samples.texts[name] for name in SERIES if name in samples.texts}
+    texts = {name: samples.texts[name] for name in (*SERIES, "writer") if name in samples.texts}
     of_series = TableRows({name: codes[of_one] for name, codes in names.items()}, texts)
-    return Series(_spread(of_series, carried, number[len(samples) :]), place[of_one])
+    number, is_early = number[len(samples) :], is_trail(carried)
+    early = np.flatnonzero(is_early)[np.argsort(number[is_early], kind="stable")]
+    trail = carried.extended({"series": number}).taken(early)
+    return Series(spread(of_series, carried.taken(~is_early), number[~is_early]), place[of_one], trail)
 
 
-def _spread(series: TableRows, carried: TableRows, number: Ints) -> TableRows:
-    """CARRIED's columns of all these series; unknown of those that nothing is carried of. `number`: of each carried row
-    the place of its series."""
-    values = {column.name: np.full(len(series), UNKNOWN, np.int64) for column in CARRIED if column.name not in SERIES}
+def spread(series: TableRows, carried: TableRows, number: Ints) -> TableRows:
+    """CARRIED's columns of all these series; unknown of those that nothing is carried of. `series`: SERIES, and the
+    texts of all; `carried`: one row per series, and `number` the place of each one's series."""
+    values = {column.name: unknown(column.type, len(series)) for column in CARRIED if column.name not in SERIES}
     for name, of_all in values.items():
         of_all[number] = carried[name]
-    return series.extended(values)
+    return TableRows({**{name: series[name] for name in SERIES}, **values}, series.texts)
 
 
 def _is_best(ordered: TableRows, moment: Ints) -> Flags:
@@ -197,12 +153,16 @@ def _last_before(is_told: Flags, begin: Ints) -> Ints:
     return np.where(last >= begin, last, UNKNOWN)
 
 
-def _last_of(hour: OrderedSamples, is_told: Flags) -> Ints:
-    """For each series its last row that tells; negative: none."""
-    last = np.full(len(hour.series.carried), UNKNOWN, np.int64)
-    rows = np.flatnonzero(is_told)
-    last[hour.series_of[rows]] = rows
-    return last
+def _not_by_handover(hour: OrderedSamples, last_end: Ints, is_change: Flags) -> Flags:
+    """These changes, without those across a change of writer. `last_end`: of each row the one before with a known log
+    end; negative: none in this hour."""
+    is_event, rows = is_change.copy(), np.flatnonzero(is_change)
+    samples, carried, series, last = hour.samples, hour.series.carried, hour.series_of[rows], last_end[rows]
+    at, writer = samples["sampled_at"], samples["writer"]
+    before_at = np.where(last >= 0, at[last], carried["end_at"][series])
+    before = np.where(last >= 0, writer[last], carried["writer"][series])
+    is_event[rows] = ~is_handover(at[rows], before_at, samples["interval_seconds"][rows], writer[rows], before)
+    return is_event
 
 
 def _lag(samples: TableRows) -> Values:

@@ -13,7 +13,8 @@ IN_FLIGHT_SECONDS = 30
 
 
 def topic_totals_of(deltas: TableRows) -> TableRows:
-    """TOTALS' columns, sorted by topic and time; `deltas`: of one hour, sorted by series."""
+    """TOTALS' columns, sorted by topic and time; `deltas`: of one hour, sorted by series, with the columns of
+    `spark.rules.waits`."""
     topic = numbered(*(deltas[name] for name in NAMES))
     moment = topic * HOUR_MICROS + deltas["sampled_at"] % HOUR_MICROS
     order = np.argsort(moment, kind="stable")
@@ -36,6 +37,9 @@ def topic_totals_of(deltas: TableRows) -> TableRows:
         "interval_seconds": interval,
         "lag": np.where(has_lag, lag, UNKNOWN),
         "lag_max": np.where(has_lag, greatest(deltas["lag"][order], begins), UNKNOWN),
+        "wait_seconds": np.where(has_lag, np.fmax.reduceat(deltas["wait_seconds"][order], begins), np.nan),
+        "wait_is_bound": has_lag & (counts(deltas["wait_is_bound"][order], begins) > 0),
+        "partitions_with_lag": np.where(has_lag, counts((deltas["lag"] > 0)[order], begins), UNKNOWN),
         "partitions": partitions,
         "uncommitted": counts(is_uncommitted[order], begins),
         "stale": counts(is_stale[order], begins),

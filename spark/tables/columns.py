@@ -57,6 +57,10 @@ class TableRows:
         """With further columns, or others in the place of its own."""
         return TableRows({**self.columns, **columns}, self.texts)
 
+    def with_text(self, name: str, codes: Values, texts: pa.Array) -> "TableRows":
+        """With a further column of texts, which are sorted."""
+        return TableRows({**self.columns, name: codes.astype(np.int32)}, {**self.texts, name: texts})
+
     def only(self, names: Iterable[str]) -> "TableRows":
         kept = tuple(names)
         return TableRows(
@@ -81,10 +85,16 @@ def rows_of(table: pa.Table, contract: Sequence[Column]) -> TableRows:
         else:
             columns[column.name] = _numbers(values.cast(ARROW_TYPES[column.type]), column.type)
     for column in missing:
-        columns[column.name] = np.full(table.num_rows, UNKNOWN, NUMPY_TYPES[column.type])
+        columns[column.name] = unknown(column.type, table.num_rows)
         if column.type is Type.TEXT:
             texts[column.name] = NO_TEXTS
     return TableRows({column.name: columns[column.name] for column in contract}, texts)
+
+
+def unknown(type_: Type, rows: int) -> Values:
+    """A column of which nothing is known: no flag is set, numbers are negative or NaN."""
+    nothing = {Type.FLAG: False, Type.FLOAT32: np.nan, Type.FLOAT64: np.nan}.get(type_, UNKNOWN)
+    return np.full(rows, nothing, NUMPY_TYPES[type_])
 
 
 def none_of(contract: Sequence[Column]) -> TableRows:

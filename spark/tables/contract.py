@@ -41,6 +41,11 @@ TOTALS = (
     *_NAMES,
     _known("lag", Type.INT64, "sum over the partitions with a commit; null: not a sample of the topic's lag"),
     _known("lag_max", Type.INT64, "of the partition that lags most; null as `lag`"),
+    _known("wait_seconds", Type.FLOAT64, "age of the oldest message that waits, in any partition; null as `lag`"),
+    Column(
+        "wait_is_bound", Type.FLAG, "whether it is at least that old: it was there before the history"
+    ),
+    _known("partitions_with_lag", Type.INT32, "partitions whose lag is above 0; null as `lag`"),
     Column("partitions", Type.INT32, "partitions in this sample"),
     Column("uncommitted", Type.INT32, "of them without a commit"),
     Column("stale", Type.INT32, "of them read by no member"),
@@ -87,8 +92,12 @@ CARRIED = (
     _known("log_end", Type.INT64, "then"),
     _known("committed", Type.INT64, "in the last sample in which it was known"),
     _known("log_start", Type.INT64, "then"),
+    _known("writer", Type.TEXT, "of the sample at `end_at`"),
+    Column("interval_seconds", Type.FLOAT32, "in that sample"),
+    Column("is_reset", Type.FLAG, "the log end went down in that sample"),
 )
-"""What an hour hands to the next: the last known values of every series' generation."""
+"""What an hour hands to the next: the last known values of every series' generation. Rows without `seen_at` are earlier
+log ends of a series that its commit has not passed (`spark.rules.trail`)."""
 
 PARTITIONS = (
     *_PLACE,

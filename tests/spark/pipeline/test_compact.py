@@ -62,7 +62,7 @@ def differences(found: Mapping[tuple[object, ...], Row], wanted: Mapping[tuple[o
 
 def is_same(one: object, other: object) -> bool:
     if isinstance(one, float) and isinstance(other, float | int):
-        return math.isclose(one, other, rel_tol=1e-9)
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
     return one == other
 
 
@@ -150,16 +150,25 @@ def test_a_second_run_finds_nothing_to_do_and_needs_no_spark(tmp_path: Path) -> 
 
 
 def test_a_late_file_redoes_its_hour_and_the_hour_whose_first_difference_used_it(tmp_path: Path) -> None:
-    rows = [sample(0, 1, 10), sample(3600, 1, 20), sample(7200, 1, 30)]
-    write(tmp_path, rows)
-    compacted(tmp_path)
-    late = sample(1800, 1, 14)
-    write(tmp_path, [late])
+    rows = [sample(0, 10, 10), sample(3600, 20, 20), sample(7200, 30, 30)]
+    late = sample(1800, 14, 14)
 
-    outcome = compacted(tmp_path)
+    assert_redone_after(tmp_path, rows, late, [6, 7])
 
-    assert hours_of(outcome) == [6, 7]
-    assert_as_the_oracle_says(tmp_path, [row | {"writer": "adapter-0"} for row in (*rows, late)])
+
+def test_so_it_does_hours_that_begin_with_messages_of_its_time(tmp_path: Path) -> None:
+    rows = [sample(0, 10, 10), sample(3600, 12, 20), sample(7200, 20, 30), sample(10800, 30, 30)]
+    late = sample(1800, 12, 14)
+
+    assert_redone_after(tmp_path, rows, late, [6, 7, 8])
+
+
+def assert_redone_after(root: Path, rows: list[Row], late: Row, hours: list[int]) -> None:
+    write(root, rows)
+    compacted(root)
+    write(root, [late])
+    assert hours_of(compacted(root)) == hours
+    assert_as_the_oracle_says(root, [row | {"writer": "adapter-0"} for row in (*rows, late)])
 
 
 def test_a_run_until_an_early_hour_leaves_the_later_ones_in_the_days_tables(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from tests.support.history.wait_oracle import add_waits
+
 Row = dict[str, Any]
 
 TOPIC = ("cluster", "group", "topic")
@@ -16,7 +18,11 @@ SERIES = (*TOPIC, "partition")
 
 def tables_of(samples: Iterable[Row]) -> dict[str, list[Row]]:
     """deltas, totals, partitions, hourly, daily."""
-    deltas = deltas_of(counting(without_twins(samples)))
+    told = list(samples)
+    deltas = deltas_of(counting(without_twins(told)))
+    starts = sorted({hour_of(row["sampled_at"]) for row in told})
+    for series in grouped(deltas, *SERIES, "topic_id").values():
+        add_waits(series, starts)
     rates = rates_of(deltas)
     totals = [total_of(rows, rates) for rows in grouped(deltas, *TOPIC, "sampled_at").values()]
     hourly = summaries(deltas, totals, "hour", hour_of)
@@ -29,7 +35,7 @@ def tables_of(samples: Iterable[Row]) -> dict[str, list[Row]]:
         row.pop("mean_interval")
         row["expected_samples"], row["hours"] = sum(hour["expected_samples"] for hour in hours), len(hours)
     return {
-        "deltas": deltas,
+        "deltas": [without(row, "wait_seconds", "wait_is_bound") for row in deltas],
         "totals": totals,
         "partitions": partitions_of(deltas),
         "hourly": hourly,
@@ -42,6 +48,10 @@ def grouped(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Ro
     for row in rows:
         found[tuple(row[column] for column in columns)].append(row)
     return found
+
+
+def without(row: Row, *names: str) -> Row:
+    return {name: value for name, value in row.items() if name not in names}
 
 
 def hour_of(at: datetime) -> datetime:
@@ -89,25 +99,28 @@ def counting(samples: Iterable[Row]) -> list[Row]:
 def deltas_of(samples: Iterable[Row]) -> list[Row]:
     found: list[Row] = []
     for rows in grouped(samples, *SERIES, "topic_id").values():
-        end = end_at = commit = start_then = None
+        end = end_at = writer = commit = start_then = None
         for row in sorted(rows, key=lambda row: row["sampled_at"]):
             at, log_end, committed = row["sampled_at"], row["log_end"], row["committed"]
             new = {name: value for name, value in row.items() if name != "writer"}
             new |= {"seconds": None, "produced": None, "consumed": None, "lag": lag_of(row)}
             new |= {"is_reset": False, "is_rewind": False, "is_skip": False, "is_recreation": False}
+            is_handover = end is not None and row["writer"] != writer
+            is_handover = is_handover and (at - end_at).total_seconds() <= 3 * row["interval_seconds"]
             if log_end is not None:
                 if end is not None:
                     new["seconds"] = (at - end_at).total_seconds()
-                    new["is_reset"] = log_end < end
+                    new["is_reset"] = log_end < end and not is_handover
                     new["produced"] = None if log_end < end else log_end - end
-                end, end_at = log_end, at
+                end, end_at, writer = log_end, at, row["writer"]
             if committed is not None:
                 if commit is not None:
-                    new["is_rewind"] = committed < commit
+                    new["is_rewind"] = committed < commit and not is_handover
                     beyond_end = log_end is not None and committed > log_end
                     below_start = start_then is not None and commit < start_then
-                    new["is_skip"] = committed > commit and (beyond_end or below_start)
-                    if not new["is_rewind"] and not new["is_skip"]:
+                    is_skip = committed > commit and (beyond_end or below_start)
+                    new["is_skip"] = is_skip and not is_handover
+                    if committed >= commit and not is_skip:
                         new["consumed"] = committed - commit
                 commit, start_then = committed, row["log_start"]
             found.append(new)
@@ -173,6 +186,9 @@ def total_of(rows: Sequence[Row], rates: Mapping[tuple[Any, ...], float]) -> Row
         "interval_seconds": interval,
         "lag": sum(lags) if is_sample else None,
         "lag_max": max(lags) if is_sample else None,
+        "wait_seconds": most(rows, "wait_seconds") if is_sample else None,
+        "wait_is_bound": is_sample and any(row["wait_is_bound"] for row in rows),
+        "partitions_with_lag": sum(lag > 0 for lag in lags) if is_sample else None,
         "partitions": len(rows),
         "uncommitted": sum(row["state"] == "no_commit" for row in rows),
         "stale": len(rows) - len(fresh),
