@@ -7,7 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from adapter.history.arrow import array_of
+from adapter.history.arrow import array_of, texts_of
 from adapter.history.contract import SAMPLES, VERSION, VERSION_KEY, Column, Type
 from adapter.history.rows import NAMES, Numbers, Rows
 
@@ -51,7 +51,7 @@ def _array(column: Column, values: Numbers, rows: Rows) -> pa.Array:
         return array_of(TYPES[column.type], values, is_nullable=column.is_nullable)
     names, used = _used(rows.names[column.name], values.astype(np.int32, copy=False))
     codes = array_of(pa.int32(), used, is_nullable=column.is_nullable)
-    return pa.DictionaryArray.from_arrays(codes, _texts(names))
+    return pa.DictionaryArray.from_arrays(codes, texts_of(names))
 
 
 def _used(names: Sequence[str], codes: NDArray[np.int32]) -> tuple[Sequence[str], NDArray[np.int32]]:
@@ -61,10 +61,3 @@ def _used(names: Sequence[str], codes: NDArray[np.int32]) -> tuple[Sequence[str]
     occurs[len(names)] = False  # where the code of null, -1, refers to
     places = np.where(occurs, np.cumsum(occurs) - 1, -1).astype(np.int32)
     return [names[place] for place in np.flatnonzero(occurs).tolist()], places[codes]
-
-
-def _texts(names: Sequence[str]) -> pa.Array:
-    """A group id may be any bytes; those that are not text are written as escapes: `\\udcff`."""
-    texts = [name.encode("utf-8", "backslashreplace") for name in names]
-    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int32)
-    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(b"".join(texts)))

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-import pyarrow as pa
-
+from adapter.history.arrow import texts_of
 from adapter.history.contract import SAMPLES
 from spark.engine.progress import Counts
 from spark.engine.tasks import attempt
@@ -152,7 +151,7 @@ def _from_nothing(samples: Samples, hour: ExaminedHour) -> OrderedSamples:
 
 def _counting(samples: Samples, chosen: Chosen | None) -> TableRows:
     """The rows of the writers that count, and the writer of each."""
-    rows = samples.rows.with_text("writer", samples.writer, pa.array(samples.writers, pa.string()))
+    rows = samples.rows.with_text("writer", samples.writer, texts_of(samples.writers))
     if chosen is None or not len(rows):
         return rows
     return rows.taken(is_chosen(rows, samples.writer, samples.writers, chosen))

@@ -10,13 +10,25 @@ import numpy as np
 
 from spark.rules.deltas import OrderedSamples, spread
 from spark.rules.trail import is_handover, is_trail, own_trail, trail_of
-from spark.tables.columns import UNKNOWN, Flags, Ints, TableRows, Values, joined, numbered, one_of_each, unknown
+from spark.tables.columns import (
+    UNKNOWN,
+    Flags,
+    Ints,
+    TableRows,
+    Values,
+    begins_of,
+    joined,
+    numbered,
+    one_of_each,
+    unknown,
+)
 from spark.tables.contract import CARRIED, HOUR_MICROS, NAMES, REMEMBERED, SERIES
 
 REMEMBERED_MICROS = REMEMBERED // timedelta(microseconds=1)
 SERIES_IN_ORDER = (*NAMES, "partition", "topic_id")
 OF_END = ("end_at", "log_end", "writer", "interval_seconds", "is_reset")
 """Of CARRIED, what is known of a log end."""
+LARGEST = np.iinfo(np.int64).max
 TYPES = {column.name: column.type for column in CARRIED}
 
 
@@ -24,20 +36,20 @@ def last_known_of(hour: OrderedSamples) -> TableRows:
     """CARRIED's columns as the hour's own samples have them: one row per series, unknown where they have nothing, and
     the trails."""
     samples, series = hour.samples, hour.series.carried
-    committed, at = samples["committed"], samples["sampled_at"]
+    committed = samples["committed"]
     ends, of_end = _own_ends(hour)
     last_end, last_commit = _last_of(of_end, len(series)), _last_of(hour.series_of, len(series), committed >= 0)
     of_ends = {name: _at(ends[name], last_end, name) for name in OF_END}
-    commit_at = _at(at, last_commit, "seen_at")
-    last = series.extended(
-        {
-            **of_ends,
-            "seen_at": np.maximum(of_ends["end_at"], commit_at),
-            "committed": _at(committed, last_commit, "committed"),
-            "log_start": _at(samples["log_start"], last_commit, "log_start"),
-        }
-    )
-    last = TableRows(last.columns, {**last.texts, "writer": samples.texts["writer"]})
+    commit_at = _at(samples["sampled_at"], last_commit, "seen_at")
+    columns = {
+        **of_ends,
+        "seen_at": np.maximum(of_ends["end_at"], commit_at),
+        "committed": _at(committed, last_commit, "committed"),
+        "log_start": _at(samples["log_start"], last_commit, "log_start"),
+    }
+    last = TableRows({**series.columns, **columns}, {**series.texts, "writer": samples.texts["writer"]})
+    rows = _may_be_kept(ends, of_end, _passed(last))
+    ends, of_end = ends.taken(rows), of_end[rows]
     is_kept = own_trail(ends, of_end, _passed(last)[of_end], hour.start + HOUR_MICROS)
     return joined([last, _trail_rows(last, ends.taken(is_kept), of_end[is_kept])])
 
@@ -68,16 +80,33 @@ def carried_on(carried: TableRows, last_known: TableRows, start: int) -> TableRo
 
 def _own_ends(hour: OrderedSamples) -> tuple[TableRows, Ints]:
     """OF_END's columns of the known log ends of the hour alone, and the series of each."""
-    samples = hour.samples
-    is_told = samples["log_end"] >= 0
+    samples, series, is_told = hour.samples, hour.series_of, hour.samples["log_end"] >= 0
     if not is_told.all():
         samples = samples.only(("sampled_at", "log_end", "writer", "interval_seconds")).taken(is_told)
-    series, end, at = hour.series_of[is_told], samples["log_end"], samples["sampled_at"]
+        series = series[is_told]
+    end, at = samples["log_end"], samples["sampled_at"]
     is_reset = np.zeros(len(series), np.bool_)
     falls = np.flatnonzero((end[1:] < end[:-1]) & (series[1:] == series[:-1])) + 1
     is_reset[falls] = ~_is_handover(samples, at, falls)
     columns = {"end_at": at, **{name: samples[name] for name in ("log_end", "writer", "interval_seconds")}}
     return TableRows({**columns, "is_reset": is_reset}, {"writer": samples.texts["writer"]}), series
+
+
+def _may_be_kept(ends: TableRows, series: Ints, passed: Ints) -> Ints:
+    """The few rows that decide what is kept of an hour: those beyond the commit and the one before them, the first and
+    the last of each log. `passed`: of each series."""
+    end, is_reset = ends["log_end"], ends["is_reset"]
+    begins = begins_of(series)
+    may_be = end > np.where(passed >= 0, passed, LARGEST)[series]
+    falls = (end[1:] < end[:-1]) & ~is_reset[1:]
+    falls[begins[1:] - 1] = False
+    if falls.any():  # by a handover: what is beyond the commit is not seen from single rows
+        return np.arange(len(end))
+    may_be[:-1] |= may_be[1:]
+    may_be |= is_reset
+    may_be[begins] = True
+    may_be[begins - 1] = True
+    return np.flatnonzero(may_be)
 
 
 def _with_junctions(ends: TableRows, series: Ints, is_own: Flags) -> TableRows:

@@ -70,30 +70,28 @@ def _log_ends(hour: OrderedSamples, is_reset: Flags) -> tuple[_LogEnds, Ints]:
 
 def _waits(ends: _LogEnds, place: Ints, passed: Ints) -> tuple[Values, Flags]:
     """Seconds since the log end was at `passed`, and whether it is at least so long. `place`: of now."""
-    before = _last_not_beyond(ends, place, passed)
-    is_bound = before < 0
-    first = _firsts(ends.run)[place] if is_bound.any() else place
-    low = np.where(is_bound, first, before)
-    high = np.where(is_bound, first, before + 1)
-    rise = np.where(is_bound, 1, ends.end[high] - ends.end[low])
-    share = np.where(is_bound, 0.0, (passed - ends.end[low]) / rise)
-    waited = (ends.at[place] - ends.at[low]) - share * (ends.at[high] - ends.at[low])
+    low = _last_not_beyond(ends, place, passed)
+    is_bound = low < 0
+    low_end, low_at = ends.end[low], ends.at[low]
+    high_end, high_at = ends.end[low + 1], ends.at[low + 1]
+    share = (passed - low_end) / np.where(is_bound, 1, high_end - low_end)
+    waited = (ends.at[place] - low_at) - share * (high_at - low_at)
+    if is_bound.any():
+        bound = place[is_bound]
+        waited[is_bound] = ends.at[bound] - ends.at[_firsts(ends.run)[bound]]
     return waited / 1e6, is_bound
 
 
 def _last_not_beyond(ends: _LogEnds, place: Ints, passed: Ints) -> Ints:
     """The place of each run's last log end that is not beyond the offset; negative: all of them are."""
-    found = np.full(len(place), -1, np.int64)
-    left = np.arange(len(place))
+    run, found, left = ends.run[place], np.full(len(place), -1, np.int64), np.arange(len(place))
     for back in range(1, NEAR + 1):
-        earlier = np.maximum(place[left] - back, 0)
-        is_there = (ends.run[earlier] == ends.run[place[left]])
-        is_there &= ends.end[earlier] <= passed[left]
+        earlier = np.maximum(place - back, 0)
+        is_there = (ends.end[earlier] <= passed) & (ends.run[earlier] == run)
         found[left[is_there]] = earlier[is_there]
-        left = left[~is_there]
+        left, place, passed, run = (values[~is_there] for values in (left, place, passed, run))
     if len(left):
-        run = ends.run[place[left]]
-        keys, wanted = _keys(ends, run, passed[left])
+        keys, wanted = _keys(ends, run, passed)
         at = np.searchsorted(keys, wanted, side="right") - 1
         found[left] = np.where((at >= 0) & (ends.run[at] == run), at, -1)
     return found
