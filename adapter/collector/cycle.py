@@ -356,10 +356,13 @@ class Cycle:
             is_committed_only=self._rows.is_committed_only,
             owners=self._owners_of(layout, self._members.owned),
             counts_from_start=treatment.counts_from_start,
-            # Samples wait in memory, and this one takes none if no commit has expired.
+            # Samples wait in memory, and these take none if no commit has expired and there is no marker.
             last_commit=np.where(is_expired, snapshot.last_commit, NO_COMMIT)
             if is_expired.any()
             else np.broadcast_to(np.int64(NO_COMMIT), len(layout)),
+            has_marker=snapshot.has_marker
+            if snapshot.has_marker.any()
+            else np.broadcast_to(np.False_, len(layout)),
         )
 
     # -- apply -----------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ partition and sample. Names that begin with `.` or `_` are not part of the histo
 from dataclasses import dataclass
 from enum import StrEnum
 
-VERSION = 1
+VERSION = 2
 VERSION_KEY = "kafka_lag_adapter.contract"
 """Key in the Parquet metadata of each file; the value is the version as text."""
 
@@ -31,7 +31,7 @@ class Column:
     meaning: str
     is_nullable: bool = False
     is_optional: bool = False
-    """Whether files of earlier releases lack the column. It is null in their rows."""
+    """Whether files of earlier releases lack the column. In their rows it is null, or false."""
 
 
 SAMPLES = (
@@ -68,6 +68,12 @@ SAMPLES = (
         Type.INT64,
         "where a partition without commit counts from: the last commit seen, or 0 if added later; null otherwise",
         is_nullable=True,
+        is_optional=True,
+    ),
+    Column(
+        "has_marker",
+        Type.FLAG,
+        "whether only a transaction marker follows the commit, which the group never passes: nothing waits",
         is_optional=True,
     ),
 )

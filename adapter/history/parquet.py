@@ -7,7 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from adapter.history.arrow import array_of, texts_of
+from adapter.history.arrow import array_of, flags_of, texts_of
 from adapter.history.contract import SAMPLES, VERSION, VERSION_KEY, Column, Type
 from adapter.history.rows import NAMES, Numbers, Rows
 
@@ -17,6 +17,7 @@ TYPES = {
     Type.INT32: pa.int32(),
     Type.INT64: pa.int64(),
     Type.FLOAT32: pa.float32(),
+    Type.FLAG: pa.bool_(),
 }
 SCHEMA = pa.schema([pa.field(column.name, TYPES[column.type], nullable=column.is_nullable) for column in SAMPLES])
 # In a file that is sorted by series, offsets change little from row to row. Columns that repeat are run-length encoded
@@ -47,6 +48,8 @@ def table_of(rows: Rows) -> pa.Table:
 
 
 def _array(column: Column, values: Numbers, rows: Rows) -> pa.Array:
+    if column.type is Type.FLAG:
+        return flags_of(values)
     if column.type is not Type.TEXT:
         return array_of(TYPES[column.type], values, is_nullable=column.is_nullable)
     names, used = _used(rows.names[column.name], values.astype(np.int32, copy=False))

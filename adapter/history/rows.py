@@ -107,6 +107,7 @@ def _of_layout(samples: list[Sample]) -> Rows:
         "owner": cycles([each.codes for each in owners]),
         "offset_reset": cycles([sample.counts_from_start for sample in samples]).astype(np.int32),
         "last_commit": cycles([sample.last_commit for sample in samples]),
+        "has_marker": cycles([sample.has_marker for sample in samples]),
     }
     names = {
         "cluster": (samples[0].cluster,),

@@ -47,6 +47,8 @@ class Sample:
     """Whether the whole log counts if there never was a commit (offsetReset: earliest)."""
     last_commit: Offsets
     """From which a row counts whose commit has expired; NO_COMMIT in all other rows."""
+    has_marker: Flags
+    """Whether only a transaction marker follows the last commit."""
 
     @property
     def rows(self) -> int:

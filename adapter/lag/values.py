@@ -57,13 +57,15 @@ class Values:
 def values_of(snapshot: Snapshot, treatment: Treatment) -> Values:
     start = snapshot.log_start
     has_commit = snapshot.committed != NO_COMMIT
-    from_commit = np.maximum(lag_behind(snapshot.committed, snapshot.log_end, start), 0)
+    from_commit = np.maximum(lag_behind(snapshot.committed, snapshot.log_end, start, snapshot.has_marker), 0)
     pair, is_seen = snapshot.layout.pair, treatment.counts_before_first & (snapshot.last_commit_at > NEVER)
     is_first = treatment.counts_before_first & (is_seen | ~np.isin(pair, pair[is_seen]))
     counts_from_start = treatment.counts_from_start | is_first
-    without_commit = lag_without_commit(snapshot.log_end, start, counts_from_start, snapshot.last_commit)
+    without_commit = lag_without_commit(
+        snapshot.log_end, start, counts_from_start, snapshot.last_commit, snapshot.has_marker
+    )
     return Values(
-        lag=np.where(snapshot.has_marker, 0, np.where(has_commit, from_commit, without_commit)),
+        lag=np.where(has_commit, from_commit, without_commit),
         lead=np.maximum(snapshot.committed - start, 0),
         has_commit=has_commit,
         # If the latest start is beyond the last good end, how many records follow it is unknown.

@@ -90,6 +90,7 @@ def _fixed_columns(partitions: int, count: int) -> dict[str, Column]:
         "owner": topic // TOPICS_OF_A_GROUP * MEMBERS + number % MEMBERS,
         "offset_reset": zeros,
         "last_commit": np.full(len(number), NULL, dtype=np.int64),
+        "has_marker": np.zeros(len(number), dtype=bool),
     }
 
 

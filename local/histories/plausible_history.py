@@ -143,6 +143,7 @@ def _of_read(read: Read, minutes: range, delay: float) -> dict[str, Numbers]:
         "owner": _owner(partitions, read.reader.members[part]),
         "offset_reset": np.zeros(partitions * count, dtype=np.int32),
         "last_commit": np.full(partitions * count, NULL, dtype=np.int64),
+        "has_marker": np.zeros(partitions * count, dtype=bool),
     }
     return {name: column.reshape(-1) for name, column in columns.items()}
 

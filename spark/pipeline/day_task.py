@@ -1,4 +1,5 @@
-"""What a Spark task does with a day: stages its hourly table, which is its hours' summaries, and its daily table."""
+"""What a Spark task does with a day: stages its hourly table, which is its hours' summaries, its daily table and
+its minutes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,11 +10,12 @@ from adapter.history.contract import Column
 from spark.engine.tasks import attempt
 from spark.rules.daily import daily_of
 from spark.rules.hourly import lag_percentiles_of
+from spark.rules.minutes import minutes_of
 from spark.rules.totals import counts
 from spark.storage.protocol import HistoryFiles
 from spark.tables import contract, layout
 from spark.tables.columns import TableRows, Values, begins_of, joined, numbered, rows_of
-from spark.tables.parquet_tables import read_table, read_topics, unreadable, write_table
+from spark.tables.parquet_tables import read_table, read_topics, unreadable, write_table, written_table
 from spark.tables.topic_parts import Part, parts_of, topics_in
 
 LAGS_AT_ONCE = 2_000_000
@@ -32,6 +34,8 @@ class DayTask:
     day: str
     hours: tuple[str, ...]
     """Their names."""
+    hours_with_minutes: tuple[str, ...]
+    """Of them those that have a table of their minutes."""
     lags_at_once: int = LAGS_AT_ONCE
 
 
@@ -41,6 +45,8 @@ class StagedDay:
     """The folder of the hourly table."""
     daily: str
     """The daily table."""
+    minutes: str
+    """The table of minutes."""
 
 
 def make_day(task: DayTask) -> StagedDay:
@@ -51,7 +57,19 @@ def make_day(task: DayTask) -> StagedDay:
     root = f"{task.staging}/{attempt()}"
     write_table(task.files, f"{root}/{layout.hourly_table(task.day)}", hours, contract.HOURLY)
     write_table(task.files, f"{root}/{layout.daily_table(task.day)}", daily, contract.DAILY)
-    return StagedDay(f"{root}/{layout.hourly_folder(task.day)}", f"{root}/{layout.daily_table(task.day)}")
+    _write_minutes(task, f"{root}/{layout.minutes_table(task.day)}")
+    return StagedDay(
+        hourly=f"{root}/{layout.hourly_folder(task.day)}",
+        daily=f"{root}/{layout.daily_table(task.day)}",
+        minutes=f"{root}/{layout.minutes_table(task.day)}",
+    )
+
+
+def _write_minutes(task: DayTask, path: str) -> None:
+    """Hour after hour: of a day with many groups, memory may not hold all minutes."""
+    with written_table(task.files, path, contract.MINUTES) as write:
+        for hour in task.hours_with_minutes:
+            write(minutes_of(read_table(task.files, layout.hour_table(hour, layout.PER_MINUTE), contract.PER_MINUTE)))
 
 
 def _tables(task: DayTask, table: str, columns: Sequence[Column]) -> Iterator[TableRows]:

@@ -1,4 +1,4 @@
-"""Days of compacted hours -> hourly and daily, where one of a day's hours was made again."""
+"""Days of compacted hours -> hourly, daily and minutes, where one of a day's hours was made again."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -45,6 +45,10 @@ class Day:
         )
 
     @property
+    def hours_with_minutes(self) -> tuple[str, ...]:
+        return tuple(sorted(name for name, record in self.made_from.items() if record.has_minutes))
+
+    @property
     def has_begun_to_go(self) -> bool:
         return bool(self.before.keys() - self.made_from.keys())
 
@@ -83,8 +87,10 @@ def _staged(run: Run, days: list[Day]) -> dict[Day, StagedDay | Exception]:
     run.check()
     for day in days:
         run.say(f"summarising {day.name}: {formatting.plural(len(day.made_from), 'hour')}")
-    tasks = [DayTask(run.files, run.staging, day.name, tuple(sorted(day.made_from))) for day in days]
-    said = f"hourly and daily {days[0].name}" + (f" to {days[-1].name}" if len(days) > 1 else "")
+    tasks = [
+        DayTask(run.files, run.staging, day.name, tuple(sorted(day.made_from)), day.hours_with_minutes) for day in days
+    ]
+    said = f"hourly, daily and minutes {days[0].name}" + (f" to {days[-1].name}" if len(days) > 1 else "")
     results = outcomes(run.session(), make_day, tasks, said, run.shown(tasks_of(said)))
     run.check()
     return dict(zip(days, results, strict=True))
@@ -95,4 +101,5 @@ def _publish(run: Run, day: Day, staged: StagedDay) -> None:
     write_record(run.files, staged.hourly, summed)
     run.refuse_if_lost()
     run.files.replace(staged.daily, layout.daily_table(day.name))
+    run.files.replace(staged.minutes, layout.minutes_table(day.name))
     run.files.publish(staged.hourly, layout.hourly_folder(day.name))

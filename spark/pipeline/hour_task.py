@@ -17,6 +17,7 @@ from spark.pipeline.lineage import Record, digest_of
 from spark.rules.carry import carried_on, last_known_of
 from spark.rules.deltas import OrderedSamples, deltas_of, ordered_samples
 from spark.rules.hourly import summary_of
+from spark.rules.minutes import per_minute_of
 from spark.rules.totals import partitions_of, topic_totals_of
 from spark.rules.waits import waits_of
 from spark.rules.writer_choice import Chosen, Count, clusters_at, counts_of, is_chosen, summed
@@ -32,6 +33,7 @@ TABLES = {
     layout.TOTALS: contract.TOTALS,
     layout.PARTITIONS: contract.PARTITIONS,
     layout.SUMMARY: contract.SUMMARY,
+    layout.PER_MINUTE: contract.PER_MINUTE,
     layout.CARRY: contract.CARRIED,
 }
 UNREAD = ("received_at", "members", "isolation", "owner", "offset_reset", "last_commit")
@@ -120,6 +122,7 @@ def _make(task: HoursTask, hour: ExaminedHour, before: TableRows) -> tuple[Stage
             write[layout.TOTALS](totals)
             write[layout.PARTITIONS](partitions)
             write[layout.SUMMARY](summary_of(totals, partitions))
+            write[layout.PER_MINUTE](per_minute_of(deltas, totals))
             write[layout.CARRY](carried[-1])
     sizes = {file.name: file.size for file in hour.found.files}
     after = joined(carried)

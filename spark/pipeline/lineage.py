@@ -13,7 +13,9 @@ from spark.tables.columns import TableRows
 from spark.tables.sample_files import MISPLACED, Skipped
 
 RULES = 5
-"""Of compaction itself: another number makes every hour be done again."""
+"""Of compaction itself: another number makes every hour be done again whose samples are there."""
+RULES_WITH_MINUTES = 5
+"""The first by which an hour has a table of its minutes."""
 TEXT_BYTES = 8
 
 
@@ -43,6 +45,10 @@ class Record:
     def identity(self) -> str:
         """The same however its hour was divided, which the sizes of its tables depend on."""
         return _digest({name: value for name, value in asdict(self).items() if name != "tables"})
+
+    @property
+    def has_minutes(self) -> bool:
+        return self.rules >= RULES_WITH_MINUTES
 
     @property
     def used(self) -> frozenset[str]:

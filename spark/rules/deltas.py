@@ -167,7 +167,7 @@ def _not_by_handover(hour: OrderedSamples, last_end: Ints, is_change: Flags) -> 
 
 def _lag(samples: TableRows) -> Values:
     end, committed = samples["log_end"], samples["committed"]
-    lag = lag_behind(committed, end, samples["log_start"])
+    lag = lag_behind(committed, end, samples["log_start"], samples["has_marker"])
     is_state = np.isin(samples["state"], [samples.code("state", state) for state in ("ok", "truncated")])
     return np.where(is_state & (committed >= 0) & (end >= 0) & (lag >= 0), lag, UNKNOWN)
 

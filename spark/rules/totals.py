@@ -85,7 +85,7 @@ def _uncommitted_lag(deltas: TableRows) -> Values:
     counts_offsets = is_earliest | (last >= 0)
     is_known = np.where(counts_offsets, (end >= 0) & (start >= 0), is_latest)
     is_known &= deltas["state"] == deltas.code("state", "no_commit")
-    return np.where(is_known, lag_without_commit(end, start, is_earliest, last), UNKNOWN)
+    return np.where(is_known, lag_without_commit(end, start, is_earliest, last, deltas["has_marker"]), UNKNOWN)
 
 
 def _last_of(sampled_at: Values, begins: Ints) -> Ints:

@@ -156,3 +156,28 @@ DAILY = (
     *_SUMMARY,
     Column("hours", Type.INT32, "hours of the day that have a row"),
 )
+
+_OF_MINUTE = (
+    *_NAMES[:2],
+    Column("minute", Type.TIME, "start of the minute"),
+    _known("produced", Type.INT64, "messages; null: no difference is known"),
+    _known("consumed", Type.INT64, "messages; null: no difference is known"),
+    _known("lag", Type.INT64, "sum of the topics' last known lags of the minute; null: that of a topic is not known"),
+    _known("wait_seconds", Type.FLOAT32, "longest wait of a sample of any topic, rounded to 1/500; null as `lag`"),
+    Column("wait_is_bound", Type.FLAG, "whether it is at least that long"),
+    _known("members_min", Type.INT32, "null: not asked"),
+    _known("members_max", Type.INT32, "null: not asked"),
+    _known("partitions_with_lag", Type.INT32, "in the samples of `lag`; null as `lag`"),
+)
+
+MINUTES = (
+    *_OF_MINUTE,
+    _known("skew", Type.FLOAT32, "largest partition's share of `produced`, rounded to 1/500; null: nothing produced"),
+)
+
+PER_MINUTE = (
+    *_OF_MINUTE,
+    _known("largest", Type.INT64, "most messages produced in one partition"),
+    Column("unknown", Type.INT32, "topics whose lag is not known in the whole minute"),
+)
+"""What an hour adds to MINUTES: several rows of one minute for a group whose topics are computed in several parts."""

@@ -1,9 +1,11 @@
 """Where the tables lie, relative to the history's location. No other module spells these paths.
 
 <location>/samples/date=YYYY-MM-DD/hour=HH/<writer>-<first sample, UTC>.parquet
-<location>/hours/date=YYYY-MM-DD/hour=HH/    deltas, totals, partitions, summary and carry .parquet; _record.json
+<location>/hours/date=YYYY-MM-DD/hour=HH/    deltas, totals, partitions, summary, per_minute and carry .parquet;
+                                              _record.json
 <location>/hourly/date=YYYY-MM-DD/           hourly.parquet, _record.json
 <location>/daily/YYYY-MM-DD.parquet
+<location>/minutes/YYYY-MM-DD.parquet
 
 A compacted hour has every one of its files, also those without a row, and keeps their names when it is made again: so
 `hours/*/*/deltas.parquet` finds each hour once.
@@ -14,9 +16,10 @@ from datetime import UTC, datetime, timedelta
 HOUR = timedelta(hours=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-SAMPLES, HOURS, HOURLY, DAILY = "samples", "hours", "hourly", "daily"
+SAMPLES, HOURS, HOURLY, DAILY, MINUTES = "samples", "hours", "hourly", "daily", "minutes"
 DELTAS, TOTALS, PARTITIONS, SUMMARY, CARRY = "deltas", "totals", "partitions", "summary", "carry"
-TABLES_OF_AN_HOUR = (DELTAS, TOTALS, PARTITIONS, SUMMARY, CARRY)
+PER_MINUTE = "per_minute"
+TABLES_OF_AN_HOUR = (DELTAS, TOTALS, PARTITIONS, SUMMARY, PER_MINUTE, CARRY)
 RECORD = "_record.json"
 """Says what a folder's tables were made from. Spark's readers of whole folders ignore such a name."""
 
@@ -75,3 +78,7 @@ def hourly_table(day: str) -> str:
 
 def daily_table(day: str) -> str:
     return f"{DAILY}/{day}.parquet"
+
+
+def minutes_table(day: str) -> str:
+    return f"{MINUTES}/{day}.parquet"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from adapter.history.contract import Column, Type
+from adapter.history.contract import VERSION, VERSION_KEY, Column, Type
 from spark.errors import TableUnreadable, is_of_system
 from spark.storage.protocol import HistoryFiles, read_again
 from spark.tables.columns import TableRows, none_of, rows_of, table_of
@@ -93,11 +93,12 @@ def opened(
 def written_table(files: HistoryFiles, path: str, contract: Sequence[Column]) -> Iterator[Write]:
     """A table that is whole at the end; without any rows it has columns alone."""
     own = {name: encoding for name, encoding in ENCODINGS.items() if any(name == column.name for column in contract)}
+    schema = table_of(none_of(contract), contract).schema.with_metadata({VERSION_KEY: str(VERSION)})
     with (
         files.created(path) as target,
         pq.ParquetWriter(
             target,
-            table_of(none_of(contract), contract).schema,
+            schema,
             compression="zstd",
             column_encoding=own,
             use_dictionary=[each.name for each in contract if each.name not in own and each.type is not Type.FLAG],

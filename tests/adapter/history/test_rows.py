@@ -33,7 +33,7 @@ def kept(*given: Sample) -> list[dict[str, Any]]:
 def test_a_row_has_what_was_seen_in_the_contracts_columns() -> None:
     layout = layout_of({"billing": ["orders"]}, samples.topology({"orders": [1]}, {"orders": "gen-1"}))
     seen = sample(layout, members=[3], is_committed_only=[True], state=[State.TRUNCATED], counts_from_start=[True])
-    seen = replace(seen, last_commit=np.array([5]))
+    seen = replace(seen, last_commit=np.array([5]), has_marker=np.array([True]))
     seen = owning(seen, "billing-0")
 
     assert kept(seen) == [
@@ -55,6 +55,7 @@ def test_a_row_has_what_was_seen_in_the_contracts_columns() -> None:
             "owner": "billing-0",
             "offset_reset": "earliest",
             "last_commit": 5,
+            "has_marker": True,
         }
     ]
 
@@ -75,7 +76,7 @@ def test_a_file_says_its_contract_and_has_its_schema() -> None:
     assert rows is not None
     file = parquet.ParquetFile(pa.BufferReader(encoded(rows)))
 
-    assert file.metadata.metadata == {VERSION_KEY.encode(): b"1"}
+    assert file.metadata.metadata == {VERSION_KEY.encode(): b"2"}
     assert file.schema_arrow.names == SCHEMA.names == [column.name for column in SAMPLES]
     assert str(file.schema_arrow.field("sampled_at").type) == "timestamp[us, tz=UTC]"
     assert [field.name for field in file.schema_arrow if field.nullable] == [c.name for c in SAMPLES if c.is_nullable]
@@ -139,6 +140,7 @@ def some_samples(draw: st.DrawFn) -> list[Sample]:
             members=column(st.integers(-1, 9)),
             counts_from_start=column(st.booleans()),
             last_commit=column(offsets),
+            has_marker=column(st.booleans()),
         )
         plain = owning(plain, *(draw(st.sampled_from([None, "m-0", "m-1", "m-2"])) for _ in range(len(layout))))
         seen = {name: column(offsets) for name in ("committed", "log_end", "log_start")}
@@ -174,6 +176,7 @@ def plainly(seen: Sample, row: int) -> dict[str, Any]:
         "owner": None if (code := seen.owners.codes[row]) < 0 else seen.owners.names[code],
         "offset_reset": "earliest" if seen.counts_from_start[row] else "latest",
         "last_commit": known(seen.last_commit[row]),
+        "has_marker": bool(seen.has_marker[row]),
     }
 
 

@@ -51,6 +51,15 @@ def test_its_offsets_stay_as_they_were_read() -> None:
     assert one.read("lead_min", samples.wants(group="billing")).values[0].milli // 1000 == 9
 
 
+def test_the_history_is_told_from_when_on_it_is_one() -> None:
+    one = rig()
+    one.run(CYCLES - 1)
+    before = one.samples[0].has_marker.tolist()
+    one.run()
+
+    assert (before, one.samples[0].has_marker.tolist()) == ([False], [True])
+
+
 def test_where_no_rule_says_read_committed_a_one_stays_a_one() -> None:
     assert lags(rig(settings=samples.settings()), CYCLES + 3) == [1] * (CYCLES + 3)
 

@@ -19,14 +19,21 @@ COMMITTED: tuple[tuple[int | None, int, int], ...] = ((7, 10, 2), (10, 10, 2), (
 WITHOUT: tuple[tuple[int | None, int, int], ...] = ((None, 10, 4), (None, 10, 10))
 LAST_COMMITS = (NO_COMMIT, 3, 8, 10)
 """The last commit seen of partitions without a commit."""
-CASES = [(of, NO_COMMIT) for of in COMMITTED] + [(of, last) for of in WITHOUT for last in LAST_COMMITS]
+MARKERS: tuple[tuple[tuple[int | None, int, int], int], ...] = (((9, 10, 2), 9), ((None, 10, 2), 9))
+"""A transaction marker follows the commit, or the last one seen."""
+CASES = [
+    *((of, NO_COMMIT, False) for of in COMMITTED),
+    *((of, last, False) for of in WITHOUT for last in LAST_COMMITS),
+    *((of, last, True) for of, last in MARKERS),
+]
 
 
 @pytest.mark.parametrize("reset", ["earliest", "latest"])
 def test_what_is_served_and_what_is_kept_are_the_same_number(tmp_path: Path, reset: str) -> None:
     rule = {"group": "billing", "topics": ["orders"], "offsetReset": reset}
-    rows = {("billing", "orders", at): row(*of) for at, (of, _) in enumerate(CASES)}
-    snapshot = replace(samples.snapshot(rows), last_commit=np.array([last for _, last in CASES]))
+    rows = {("billing", "orders", at): row(*of) for at, (of, *_) in enumerate(CASES)}
+    lasts, markers = (np.array(column) for column in zip(*(rest for _, *rest in CASES), strict=True))
+    snapshot = replace(samples.snapshot(rows), last_commit=lasts, has_marker=markers)
     treatment = treatment_of(snapshot.layout, samples.watching(samples.settings(rules=[rule])), {})
     served = values_of(snapshot, treatment).lag.tolist()
     write(
@@ -39,10 +46,11 @@ def test_what_is_served_and_what_is_kept_are_the_same_number(tmp_path: Path, res
                 partition=at,
                 log_start=start,
                 offset_reset=reset,
-                last_commit=last if last >= 0 else None,
+                last_commit=last if last >= 0 and committed is None else None,
+                has_marker=has_marker,
                 state="no_commit" if committed is None else "truncated" if committed < start else "ok",
             )
-            for at, ((committed, end, start), last) in enumerate(CASES)
+            for at, ((committed, end, start), last, has_marker) in enumerate(CASES)
         ],
     )
     compacted(tmp_path)

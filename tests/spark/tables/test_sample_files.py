@@ -48,14 +48,16 @@ def test_a_file_as_the_adapter_writes_it_is_sound(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("part_rows", [PART_ROWS, 1])
 def test_a_file_of_an_earlier_release_is_sound_and_its_rows_have_no_owner(tmp_path: Path, part_rows: int) -> None:
-    newer = write_file(tmp_path / FOLDER, [sample(10, 1, 2, owner="m-0", offset_reset="earliest", last_commit=3)], "b")
-    older = foreign(tmp_path, rows().drop_columns(["owner", "offset_reset", "last_commit"]))
+    own = {"owner": "m-0", "offset_reset": "earliest", "last_commit": 3, "has_marker": True}
+    newer = write_file(tmp_path / FOLDER, [sample(10, 1, 2, **own)], "b")
+    older = foreign(tmp_path, rows().drop_columns([*own]), version="1")
     sound = [one for path in (newer, older) if isinstance(one := judged(tmp_path, path), Sound)]
 
     ((_, read),) = HourReader(LocalFiles(tmp_path), sound, part_rows).parts()
     owners = read.rows.texts["owner"].to_pylist()
     assert [None if code < 0 else owners[code] for code in read.rows["owner"].tolist()] == ["m-0", None]
     assert read.rows["last_commit"].tolist() == [3, -1], "unknown, and not 0"
+    assert read.rows["has_marker"].tolist() == [True, False]
 
 
 def test_a_torn_file_is_named(tmp_path: Path) -> None:
@@ -79,9 +81,9 @@ def test_a_parquet_file_of_somebody_else_is_named(tmp_path: Path) -> None:
 
 
 def test_a_newer_contract_is_not_guessed_at(tmp_path: Path) -> None:
-    path = foreign(tmp_path, rows(), version="2")
+    path = foreign(tmp_path, rows(), version="3")
 
-    assert reason(tmp_path, path) == "was written for version 2 of the contract, known is 1"
+    assert reason(tmp_path, path) == "was written for version 3 of the contract, known is 2"
 
 
 @pytest.mark.parametrize("version", ["", "one", "-1"])

@@ -42,6 +42,7 @@ def sample(layout: Layout | None = None, *, at: float = SAMPLED, cluster: str = 
         owners=Owners((), np.full(rows, NOT_ASKED, dtype=np.int32)),
         counts_from_start=np.zeros(rows, dtype=bool),
         last_commit=np.full(rows, NO_COMMIT, dtype=np.int64),
+        has_marker=np.zeros(rows, dtype=bool),
     )
     new: dict[str, Any] = {
         name: np.asarray(values, dtype=getattr(made, name).dtype) for name, values in columns.items()

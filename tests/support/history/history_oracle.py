@@ -142,6 +142,8 @@ def lag_of(row: Row) -> int | None:
     end, committed, start = row["log_end"], row["committed"], row["log_start"]
     if row["state"] not in {"ok", "truncated"} or end is None or committed is None:
         return None
+    if row["has_marker"]:
+        return 0
     lag: int = end - (committed if start is None else max(committed, start))
     return lag if lag >= 0 else None
 
@@ -254,7 +256,10 @@ def uncommitted_lag(row: Row) -> int | None:
     if last is None and reset == "latest":
         return 0
     end, start = row["log_end"], row["log_start"]
-    return None if end is None or start is None else max(end - max(start, last or 0), 0)
+    if end is None or start is None:
+        return None
+    is_marker = row["has_marker"] and last is not None
+    return 0 if is_marker else max(end - max(start, last or 0), 0)
 
 
 def summaries(

@@ -113,6 +113,7 @@ def _series(cluster: str, number: int, style: Style, chance: Random) -> Iterator
             owner=chance.choice([None, "m-0", "m-1"]),
             offset_reset=chance.choice([None, "latest", "earliest"]),
             last_commit=chance.choice([None, style.least + commit]),
+            has_marker=chance.random() < 0.1,
         )
 
 

@@ -19,6 +19,7 @@ ARROW = {
     Type.INT32: pa.int32(),
     Type.INT64: pa.int64(),
     Type.FLOAT32: pa.float32(),
+    Type.FLAG: pa.bool_(),
 }
 SCHEMA = pa.schema([pa.field(c.name, ARROW[c.type], nullable=c.is_nullable) for c in SAMPLES])
 
@@ -43,6 +44,7 @@ def sample(seconds: float, committed: int | None, log_end: int | None, **other: 
         "owner": None,
         "offset_reset": None,
         "last_commit": None,
+        "has_marker": False,
     }
     return row | other
 
