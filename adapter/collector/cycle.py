@@ -360,9 +360,7 @@ class Cycle:
             last_commit=np.where(is_expired, snapshot.last_commit, NO_COMMIT)
             if is_expired.any()
             else np.broadcast_to(np.int64(NO_COMMIT), len(layout)),
-            has_marker=snapshot.has_marker
-            if snapshot.has_marker.any()
-            else np.broadcast_to(np.False_, len(layout)),
+            has_marker=snapshot.has_marker if snapshot.has_marker.any() else np.broadcast_to(np.False_, len(layout)),
         )
 
     # -- apply -----------------------------------------------------------------------------------

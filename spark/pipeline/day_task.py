@@ -15,7 +15,7 @@ from spark.rules.totals import counts
 from spark.storage.protocol import HistoryFiles
 from spark.tables import contract, layout
 from spark.tables.columns import TableRows, Values, begins_of, joined, numbered, rows_of
-from spark.tables.parquet_tables import read_table, read_topics, unreadable, write_table, written_table
+from spark.tables.parquet_tables import CLOSELY, read_table, read_topics, unreadable, write_table, written_table
 from spark.tables.topic_parts import Part, parts_of, topics_in
 
 LAGS_AT_ONCE = 2_000_000
@@ -67,7 +67,7 @@ def make_day(task: DayTask) -> StagedDay:
 
 def _write_minutes(task: DayTask, path: str) -> None:
     """Hour after hour: of a day with many groups, memory may not hold all minutes."""
-    with written_table(task.files, path, contract.MINUTES) as write:
+    with written_table(task.files, path, contract.MINUTES, CLOSELY) as write:
         for hour in task.hours_with_minutes:
             write(minutes_of(read_table(task.files, layout.hour_table(hour, layout.PER_MINUTE), contract.PER_MINUTE)))
 

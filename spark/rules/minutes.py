@@ -11,8 +11,8 @@ from spark.tables.contract import HOUR_MICROS, MINUTES, NAMES, PER_MINUTE, PLACE
 MINUTE_MICROS = 60_000_000
 MINUTES_OF_AN_HOUR = HOUR_MICROS // MINUTE_MICROS
 GROUP = NAMES[:2]
-KEPT_BITS = 8
-"""Of a number's mantissa: more of it would take most of the table, and say nothing."""
+KEPT_BITS = 5
+"""Of a number's mantissa, beside the first: right by 2 %, in half as many bytes as with three digits."""
 
 
 def per_minute_of(deltas: TableRows, totals: TableRows) -> TableRows:
@@ -88,9 +88,10 @@ def _largest(deltas: TableRows, groups: TableRows) -> Values:
     produced, _ = sums(deltas["produced"], begins)
     of_partitions = deltas.only(GROUP).taken(begins).extended({"minute": minute[begins] * MINUTE_MICROS})
     moment = _moments(of_partitions)
-    largest = np.full(int(moment.max(initial=-1)) + 1, UNKNOWN, np.int64)
+    largest: Ints = np.full(int(moment.max(initial=-1)) + 1, UNKNOWN, np.int64)
     np.maximum.at(largest, moment, produced)
-    return largest[_moments(groups)]
+    of_groups: Values = largest[_moments(groups)]
+    return of_groups
 
 
 def _moments(rows: TableRows) -> Ints:
@@ -101,4 +102,5 @@ def _moments(rows: TableRows) -> Ints:
 
 def _rounded(values: Values) -> Values:
     mantissa, exponent = np.frexp(values)
-    return np.ldexp(np.rint(np.ldexp(mantissa, KEPT_BITS + 1)), exponent - KEPT_BITS - 1).astype(np.float32)
+    kept: Values = np.ldexp(np.rint(np.ldexp(mantissa, KEPT_BITS + 1)), exponent - KEPT_BITS - 1)
+    return kept.astype(np.float32)

@@ -42,9 +42,7 @@ TOTALS = (
     _known("lag", Type.INT64, "sum over the partitions with a commit; null: not a sample of the topic's lag"),
     _known("lag_max", Type.INT64, "of the partition that lags most; null as `lag`"),
     _known("wait_seconds", Type.FLOAT64, "age of the oldest message that waits, in any partition; null as `lag`"),
-    Column(
-        "wait_is_bound", Type.FLAG, "whether it is at least that old: it was there before the history"
-    ),
+    Column("wait_is_bound", Type.FLAG, "whether it is at least that old: it was there before the history"),
     _known("partitions_with_lag", Type.INT32, "partitions whose lag is above 0; null as `lag`"),
     Column("partitions", Type.INT32, "partitions in this sample"),
     Column("uncommitted", Type.INT32, "of them without a commit"),
@@ -163,7 +161,7 @@ _OF_MINUTE = (
     _known("produced", Type.INT64, "messages; null: no difference is known"),
     _known("consumed", Type.INT64, "messages; null: no difference is known"),
     _known("lag", Type.INT64, "sum of the topics' last known lags of the minute; null: that of a topic is not known"),
-    _known("wait_seconds", Type.FLOAT32, "longest wait of a sample of any topic, rounded to 1/500; null as `lag`"),
+    _known("wait_seconds", Type.FLOAT32, "longest wait of a sample of any topic, right by 2 %; null as `lag`"),
     Column("wait_is_bound", Type.FLAG, "whether it is at least that long"),
     _known("members_min", Type.INT32, "null: not asked"),
     _known("members_max", Type.INT32, "null: not asked"),
@@ -172,7 +170,7 @@ _OF_MINUTE = (
 
 MINUTES = (
     *_OF_MINUTE,
-    _known("skew", Type.FLOAT32, "largest partition's share of `produced`, rounded to 1/500; null: nothing produced"),
+    _known("skew", Type.FLOAT32, "largest partition's share of `produced`, right by 2 %; null: nothing produced"),
 )
 
 PER_MINUTE = (

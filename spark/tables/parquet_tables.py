@@ -1,7 +1,8 @@
 """Tables that compaction makes, as Parquet: read as rows, and written part by part."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,12 +14,27 @@ from spark.tables.columns import TableRows, none_of, rows_of, table_of
 from spark.tables.contract import NAMES
 from spark.tables.topic_parts import Names
 
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How the columns of a table are written; those that are not named, with a dictionary."""
+
+    encodings: Mapping[str, str]
+    level: int
+    """Of zstd."""
+
+
 # Numbers that seldom repeat. pyarrow takes differences in blocks of 256 values, from the least of them on: the way
 # down from one series to the next one widens a whole block of offsets, and zstd alone makes less of these.
-ENCODINGS = {
-    **dict.fromkeys(("log_start", "produced", "lag", "received_at"), "DELTA_BINARY_PACKED"),
-    **dict.fromkeys(("committed", "log_end"), "PLAIN"),
-}
+QUICKLY = Packing(
+    {
+        **dict.fromkeys(("log_start", "produced", "lag", "received_at"), "DELTA_BINARY_PACKED"),
+        **dict.fromkeys(("committed", "log_end"), "PLAIN"),
+    },
+    level=1,
+)
+CLOSELY = Packing(dict.fromkeys(("produced", "consumed", "lag"), "PLAIN"), level=3)
+"""Of sums that hardly ever repeat, in a table that is kept for years."""
 
 Write = Callable[[TableRows], None]
 
@@ -90,9 +106,15 @@ def opened(
 
 
 @contextlib.contextmanager
-def written_table(files: HistoryFiles, path: str, contract: Sequence[Column]) -> Iterator[Write]:
+def written_table(
+    files: HistoryFiles, path: str, contract: Sequence[Column], packing: Packing = QUICKLY
+) -> Iterator[Write]:
     """A table that is whole at the end; without any rows it has columns alone."""
-    own = {name: encoding for name, encoding in ENCODINGS.items() if any(name == column.name for column in contract)}
+    own = {
+        name: encoding
+        for name, encoding in packing.encodings.items()
+        if any(name == column.name for column in contract)
+    }
     schema = table_of(none_of(contract), contract).schema.with_metadata({VERSION_KEY: str(VERSION)})
     with (
         files.created(path) as target,
@@ -100,6 +122,7 @@ def written_table(files: HistoryFiles, path: str, contract: Sequence[Column]) ->
             target,
             schema,
             compression="zstd",
+            compression_level=packing.level,
             column_encoding=own,
             use_dictionary=[each.name for each in contract if each.name not in own and each.type is not Type.FLAG],
             store_schema=False,
@@ -108,6 +131,12 @@ def written_table(files: HistoryFiles, path: str, contract: Sequence[Column]) ->
         yield lambda rows: writer.write_table(table_of(rows, contract))
 
 
-def write_table(files: HistoryFiles, path: str, rows: TableRows, contract: Sequence[Column]) -> None:
-    with written_table(files, path, contract) as write:
+def write_table(
+    files: HistoryFiles,
+    path: str,
+    rows: TableRows,
+    contract: Sequence[Column],
+    packing: Packing = QUICKLY,
+) -> None:
+    with written_table(files, path, contract, packing) as write:
         write(rows)

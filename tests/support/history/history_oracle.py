@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from tests.support.history.minute_oracle import minutes_of
 from tests.support.history.wait_oracle import add_waits
 
 Row = dict[str, Any]
@@ -17,7 +18,7 @@ SERIES = (*TOPIC, "partition")
 
 
 def tables_of(samples: Iterable[Row]) -> dict[str, list[Row]]:
-    """deltas, totals, partitions, hourly, daily."""
+    """deltas, totals, partitions, hourly, daily, minutes."""
     told = list(samples)
     deltas = deltas_of(counting(without_twins(told)))
     starts = sorted({hour_of(row["sampled_at"]) for row in told})
@@ -40,6 +41,7 @@ def tables_of(samples: Iterable[Row]) -> dict[str, list[Row]]:
         "partitions": partitions_of(deltas),
         "hourly": hourly,
         "daily": daily,
+        "minutes": minutes_of(deltas, totals),
     }
 
 

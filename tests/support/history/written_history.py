@@ -70,7 +70,7 @@ def write_file(folder: Path, rows: Sequence[Row], writer: str = "adapter-0", ver
 
 def paths_of(root: Path, table: str) -> list[Path]:
     """As a plain glob finds them."""
-    folder = table if table in {"samples", "hourly", "daily"} else "hours"
+    folder = table if table in {"samples", "hourly", "daily", "minutes"} else "hours"
     found = root.glob(f"{folder}/**/{table if folder == 'hours' else '*'}.parquet")
     return sorted(path for path in found if not path.name.startswith((".", "_")))
 
