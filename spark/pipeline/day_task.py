@@ -9,18 +9,17 @@ import numpy as np
 from adapter.history.contract import Column
 from spark.engine.tasks import attempt
 from spark.rules.daily import daily_of
-from spark.rules.hourly import lag_percentiles_of
+from spark.rules.hourly import percentile_columns
 from spark.rules.minutes import minutes_of
-from spark.rules.totals import counts
 from spark.storage.protocol import HistoryFiles
 from spark.tables import contract, layout
 from spark.tables.columns import TableRows, Values, begins_of, joined, numbered, rows_of
 from spark.tables.parquet_tables import CLOSELY, read_table, read_topics, unreadable, write_table, written_table
 from spark.tables.topic_parts import Part, parts_of, topics_in
 
-LAGS_AT_ONCE = 2_000_000
-"""Of whole topics; a lag takes up to 60 bytes while its percentiles are found."""
-LAGS = tuple(column for column in contract.TOTALS if column.name in {*contract.NAMES, "lag"})
+LAGS_AT_ONCE = 1_500_000
+"""Of whole topics; a lag and its wait take up to 90 bytes while their percentiles are found."""
+LAGS = tuple(column for column in contract.TOTALS if column.name in {*contract.NAMES, "lag", "wait_seconds"})
 CHANGES = tuple(
     column for column in contract.PARTITIONS if column.name in {*contract.PLACE, "seconds", "produced", "consumed"}
 )
@@ -89,9 +88,9 @@ def _percentiles(task: DayTask, hours: TableRows) -> dict[str, Values]:
         lags = joined([_lags(task, hour, part) for hour in task.hours])
         topic = numbered(*(lags[name] for name in contract.NAMES))
         order = np.argsort(topic, kind="stable")
-        lag, begins = lags["lag"][order], begins_of(topic[order])
-        is_known = lag >= 0
-        percentiles.append(lag_percentiles_of(lag[is_known], counts(is_known, begins)))
+        begins = begins_of(topic[order])
+        of_lags = percentile_columns("lag", lags["lag"][order], begins)
+        percentiles.append(of_lags | percentile_columns("wait", lags["wait_seconds"][order], begins))
     return {name: np.concatenate([columns[name] for columns in percentiles]) for name in percentiles[0]}
 
 

@@ -10,7 +10,7 @@ from spark.tables.columns import UNKNOWN, Ints, TableRows, Values, begins_of, ra
 from spark.tables.contract import DAILY, EVENTS, HOUR_MICROS, NAMES, PLACE
 
 DAY_MICROS = 24 * HOUR_MICROS
-ADDED = ("samples", "cycles", "expected_samples", "gaps", *EVENTS, "stale_samples", "lagging_consumed")
+ADDED = ("samples", "cycles", "expected_samples", "gaps", *EVENTS, "stale_samples", "lagging_consumed", "wait_bounds")
 SECONDS = ("seconds_lagging", "lagging_covered_seconds")
 LARGEST = ("lag_max", "lag_partition_max", "partitions", "uncommitted_max", "members_max")
 
@@ -28,7 +28,7 @@ def daily_of(hours: TableRows, partitions: TableRows, percentiles: Mapping[str, 
         **{name: sums(hours[name], begins)[0] for name in ADDED},
         **{name: np.add.reduceat(hours[name], begins) for name in SECONDS},
         **{name: greatest(hours[name], begins) for name in LARGEST},
-        "production_rate_max": np.fmax.reduceat(hours["production_rate_max"], begins),
+        **{name: np.fmax.reduceat(hours[name], begins) for name in ("production_rate_max", "wait_max")},
         "lag_mean": _mean(hours["lag_mean"], hours["samples"], begins),
         "members_min": np.where(np.isnan(members_min), UNKNOWN, members_min),
         "members_mean": _mean(hours["members_mean"], hours["known_members"], begins),

@@ -20,6 +20,7 @@ def summary_of(totals: TableRows, partitions: TableRows) -> TableRows:
         **{name: totals[name][begins] for name in NAMES},
         "hour": totals["sampled_at"][begins] // HOUR_MICROS * HOUR_MICROS,
         **_of_lags(totals, begins),
+        **_of_waits(totals, begins),
         **_of_members(totals, begins),
         **changes_of(partitions),
         **{name: sums(totals[name], begins)[0] for name in EVENTS},
@@ -32,9 +33,20 @@ def summary_of(totals: TableRows, partitions: TableRows) -> TableRows:
     return TableRows(columns, totals.texts).only(column.name for column in SUMMARY)
 
 
-def lag_percentiles_of(lags: Values, sizes: Ints) -> dict[str, Values]:
-    """By their columns. `lags`: of one topic after another, sorted in place; `sizes`: of the topics."""
-    return {f"lag_{name}": values for name, values in percentiles_of(lags, sizes, 50, 95, 99).items()}
+def percentile_columns(prefix: str, values: Values, begins: Ints) -> dict[str, Values]:
+    """Of each topic. `prefix`: of the columns' names; `values`: topic after topic, negative or NaN where unknown."""
+    is_known = values >= 0
+    percentiles = percentiles_of(values[is_known], counts(is_known, begins), 50, 95, 99)
+    return {f"{prefix}_{name}": of_topics for name, of_topics in percentiles.items()}
+
+
+def _of_waits(totals: TableRows, begins: Ints) -> dict[str, Values]:
+    wait = totals["wait_seconds"]
+    return {
+        **percentile_columns("wait", wait, begins),
+        "wait_max": np.fmax.reduceat(wait, begins),
+        "wait_bounds": np.where(counts(wait >= 0, begins) > 0, counts(totals["wait_is_bound"], begins), UNKNOWN),
+    }
 
 
 def _of_lags(totals: TableRows, begins: Ints) -> dict[str, Values]:
@@ -46,7 +58,7 @@ def _of_lags(totals: TableRows, begins: Ints) -> dict[str, Values]:
     lag_sum, samples = sums(lag.astype(np.float64), begins)
     mean_interval = np.add.reduceat(interval, begins) / cycles
     return {
-        **lag_percentiles_of(lag[lag >= 0], samples),
+        **percentile_columns("lag", lag, begins),
         "lag_max": greatest(lag, begins),
         "lag_mean": ratio(lag_sum, samples),
         "lag_partition_max": greatest(totals["lag_max"], begins),

@@ -280,7 +280,13 @@ def of_samples(totals: Sequence[Row]) -> Row:
     lags = sorted(known(totals, "lag"))
     lagging = [row for row in totals if row["lag"] is not None and row["lag"] > 0]
     members = known(totals, "members")
+    waits = sorted(known(totals, "wait_seconds"))
     return {
+        "wait_p50": percentile(waits, 0.5),
+        "wait_p95": percentile(waits, 0.95),
+        "wait_p99": percentile(waits, 0.99),
+        "wait_max": waits[-1] if waits else None,
+        "wait_bounds": sum(row["wait_is_bound"] for row in totals) if waits else None,
         "lag_p50": percentile(lags, 0.5),
         "lag_p95": percentile(lags, 0.95),
         "lag_p99": percentile(lags, 0.99),
@@ -333,7 +339,7 @@ def of_changes(deltas: Sequence[Row]) -> Row:
     }
 
 
-def percentile(ordered: Sequence[int], share: float) -> float | None:
+def percentile(ordered: Sequence[float], share: float) -> float | None:
     """As SQL's percentile_cont."""
     if not ordered:
         return None
