@@ -26,6 +26,11 @@ class LocalDay:
     lag_p95: float
     """Of the worst hour."""
     lag_max: float
+    wait_p50: float
+    """Of the median hour, in seconds."""
+    wait_p95: float
+    """Of the worst hour."""
+    wait_max: float
     produced: float
     consumed: float
     covered_seconds: float
@@ -53,6 +58,9 @@ def _day(day: date, hours: Periods, missing: int, interval_seconds: float) -> Lo
         lag_p50=median(hours.lag_p50),
         lag_p95=float(np.fmax.reduce(hours.lag_p95)),
         lag_max=float(np.fmax.reduce(hours.lag_max)),
+        wait_p50=median(hours.wait_p50),
+        wait_p95=float(np.fmax.reduce(hours.wait_p95)),
+        wait_max=float(np.fmax.reduce(hours.wait_max)),
         produced=total(hours.produced),
         consumed=total(hours.consumed),
         covered_seconds=float(np.nansum(hours.covered_seconds)),
@@ -75,6 +83,9 @@ class Span:
     lag_p95: float
     """Of the median hour."""
     lag_max: float
+    wait_p95: float
+    """Of the median hour, in seconds."""
+    wait_max: float
 
 
 def weeks_of(hours: Periods) -> tuple[Span, Span] | None:
@@ -94,4 +105,6 @@ def _span(hours: Periods) -> Span:
         busiest_rate=float(np.fmax.reduce(hours.production_rate)),
         lag_p95=median(hours.lag_p95),
         lag_max=float(np.fmax.reduce(hours.lag_max)),
+        wait_p95=median(hours.wait_p95),
+        wait_max=float(np.fmax.reduce(hours.wait_max)),
     )

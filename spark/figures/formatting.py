@@ -4,8 +4,6 @@ import math
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from spark.figures.model import Periods
-
 UNKNOWN = "unknown"
 _THIN = "\u202f"  # a narrow space that does not break
 
@@ -76,14 +74,10 @@ def duration(seconds: float | None) -> str:
     return UNKNOWN
 
 
-def with_wait(hours: Periods, lag: float | None, unit: str = "") -> str:
-    """A lag, and how long a message waits behind it at the mean production."""
-    return count(lag) + unit + (f" ({waited})" if (waited := wait(hours.wait_seconds(lag), lag)) else "")
-
-
-def wait(seconds: float | None, lag: float | None) -> str:
-    """`wait 2 min`; empty beside a lag that is 0 or not known."""
-    return f"wait {duration(seconds)}" if lag and not math.isnan(lag) else ""
+def with_wait(lag: float | None, seconds: float | None) -> str:
+    """A lag, and the wait that was measured in the same samples, if it is known: `300 (wait 2 min)`."""
+    is_said = bool(lag) and seconds is not None and not math.isnan(seconds)
+    return f"{count(lag)} (wait {duration(seconds)})" if is_said else count(lag)
 
 
 def name(text: str) -> str:

@@ -3,10 +3,8 @@
 `spark.report.gather` makes them from the history's tables; tests make them by hand.
 """
 
-import math
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from functools import cached_property
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -38,6 +36,13 @@ class Periods:
     lag_p95: Floats
     lag_p99: Floats
     lag_max: Floats
+    wait_p50: Floats
+    """Seconds for which the oldest message had waited, over the samples of the lag; of a group, its slowest topic's."""
+    wait_p95: Floats
+    wait_p99: Floats
+    wait_max: Floats
+    wait_bounds: Floats
+    """Samples whose wait is a lower bound."""
     produced: Floats
     """Messages."""
     consumed: Floats
@@ -62,17 +67,6 @@ class Periods:
 
     def __len__(self) -> int:
         return len(self.start)
-
-    def wait_seconds(self, lag: float | None) -> float | None:
-        """How long a message waits behind so many others, at the mean production: Little's law; None: not known."""
-        produced, covered = self._produced_and_covered
-        if lag is None or math.isnan(lag) or not produced or not covered:
-            return 0.0 if lag == 0 else None
-        return lag * covered / produced
-
-    @cached_property
-    def _produced_and_covered(self) -> tuple[float, float]:
-        return float(np.nansum(self.produced)), float(np.nansum(self.covered_seconds))
 
     @property
     def production_rate(self) -> Floats:
@@ -103,6 +97,20 @@ class Lag:
     """The first of these samples."""
     until: datetime
     """One interval after the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Seconds for which the oldest message of a topic had waited, over the samples of `Lag` whose wait is known."""
+
+    p50: float
+    p95: float
+    p99: float
+    max: float
+    first: float
+    last: float
+    bounds: int
+    """Of these samples those whose wait is a lower bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +178,8 @@ class TopicFigures:
     """Partitions without a commit at the end, where the history has their `offset_reset`."""
     uncommitted_lag: int = 0
     """The messages in them that the settings count."""
+    waits: Waits | None = None
+    """None: no wait is known, as in samples of earlier releases."""
 
     @property
     def partitions(self) -> int:
@@ -179,8 +189,12 @@ class TopicFigures:
     @property
     def largest_lag(self) -> float | None:
         """Of the whole range, also where samples are gone."""
-        lags = self.hours.lag_max[~np.isnan(self.hours.lag_max)]
-        return float(lags.max()) if len(lags) else None
+        return _largest(self.hours.lag_max)
+
+    @property
+    def longest_wait(self) -> float | None:
+        """Of the whole range, also where samples are gone."""
+        return _largest(self.hours.wait_max)
 
     @property
     def hours_known(self) -> Times:
@@ -319,6 +333,12 @@ def overlap(hours: Times, since: datetime, until: datetime) -> Flags:
     """Which of these hours have a part between two times."""
     is_within: Flags = (hours > as_column(since) - np.timedelta64(1, "h")) & (hours < as_column(until))
     return is_within
+
+
+def _largest(column: Floats) -> float | None:
+    """None: nothing is known."""
+    numbers = column[~np.isnan(column)]
+    return float(numbers.max()) if len(numbers) else None
 
 
 def _newest(column: Floats) -> float:

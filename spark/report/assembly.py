@@ -22,6 +22,7 @@ from spark.figures.model import (
     Share,
     Still,
     TopicFigures,
+    Waits,
 )
 from spark.figures.periods import NO_TIMES, periods, silent_between
 from spark.report.group_file import Agreements
@@ -32,6 +33,7 @@ from spark.tables.topic_parts import Names
 
 GROUP = NAMES[:2]
 group_of, topic_of = itemgetter(*GROUP), itemgetter(*NAMES)
+WAITS = ("p50", "p95", "p99", "max", "first", "last", "bounds")
 LAG = ("samples", "p50", "p95", "p99", "max", "first", "last", "since", "until")
 NO_PERIODS = periods(NO_TIMES)
 
@@ -105,8 +107,8 @@ def expected_of(topics: pa.Table, agreements: Agreements) -> list[ExpectedSample
 
 
 def threshold_of(row: Row, agreement: Agreement) -> int:
-    """What was agreed on, or what the busiest hour produces in the longest wait: by Little's law, a message then waits
-    that long. At least one message: a topic for which nothing is produced should have none waiting."""
+    """What was agreed on, or what the busiest hour produces in the longest wait. At least one message: a topic for which
+    nothing is produced should have none waiting."""
     given = agreement.threshold_of(row["topic"])
     if given is not None:
         return given
@@ -142,6 +144,7 @@ def _topic(row: Row, hours: Periods, days: Periods, shares: HourShares | None, a
         still=_still(row["still"]),
         uncommitted=row["uncommitted"],
         uncommitted_lag=row["uncommitted_lag"],
+        waits=None if row["wait_max"] is None else Waits(*(row[f"wait_{name}"] for name in WAITS)),
     )
 
 

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from functools import partial
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from spark.advice.weekly_pattern import DAYS, Week, local_times
 from spark.figures import formatting
-from spark.figures.model import Above, Floats, HourShares, Periods, Share
+from spark.figures.model import Above, Floats, HourShares, Periods
 from spark.report import svg_parts as svg
 
 MOST_POINTS = 170
@@ -41,7 +40,8 @@ def lag_chart(hours: Periods, above: Above, zone: ZoneInfo) -> svg.Chart:
         return svg.Chart("Lag", missing="The lag was not known in any hour of this range." if len(hours) else NO_HOURS)
     axis = axis_of(hours, zone)
     p50, p95, largest = (axis.thin(column) for column in (hours.lag_p50, hours.lag_p95, hours.lag_max))
-    shown, said = float(np.nanmax(largest)), partial(formatting.with_wait, hours)
+    waits = [axis.thin(column) for column in (hours.wait_p50, hours.wait_p95, hours.wait_max)]
+    shown, longest, said = float(np.nanmax(largest)), float(np.fmax.reduce(hours.wait_max)), formatting.with_wait
     top, step = svg.nice_top(max(shown, min(above.threshold, 2 * shown), 1))
     frame = svg.Frame(top, step, _least(top, above.threshold, p50))
     drawn = (
@@ -51,12 +51,13 @@ def lag_chart(hours: Periods, above: Above, zone: ZoneInfo) -> svg.Chart:
         + (svg.limit_line(frame, above.threshold) if above.threshold <= top else "")
     )
     texts = [
-        f"lag p50 {said(a)}, p95 {said(b)}, max {said(c)} messages" for a, b, c in zip(p50, p95, largest, strict=True)
+        f"lag p50 {said(a, u)}, p95 {said(b, v)}, max {said(c, w)} messages"
+        for a, b, c, u, v, w in zip(p50, p95, largest, *waits, strict=True)
     ]
     return svg.Chart(
         "Lag",
         "messages, by hour" + (", logarithmic" if frame.least else ""),
-        f"at most {said(shown)} messages, threshold {formatting.count(above.threshold)}",
+        f"at most {said(shown, longest)} messages, threshold {formatting.count(above.threshold)}",
         svg.grid(frame, axis.labels) + drawn + svg.tooltips(frame, axis, texts),
         (("band", "p50 to p95"), ("faint", "max"), ("limit", f"threshold {formatting.short(above.threshold)}")),
     )
@@ -160,7 +161,7 @@ def shares_chart(shares: HourShares | None, zone: ZoneInfo) -> svg.Chart:
         messages = formatting.count(share.produced)
         text = f"partition {share.partition}: {formatting.share(part)}, {messages} messages produced"
         text += f", {formatting.count(share.consumed)} consumed" + (
-            f", lag up to {formatting.count(share.lag)}{_waited(share)}" if share.lag is not None else ""
+            f", lag up to {formatting.count(share.lag)}" if share.lag is not None else ""
         )
         x, y = frame.x(index * wide + wide * 0.1), frame.y(part)
         parts.append(
@@ -179,12 +180,6 @@ def shares_chart(shares: HourShares | None, zone: ZoneInfo) -> svg.Chart:
         body,
         (("limit", f"fair share {formatting.share(fair)}"),),
     )
-
-
-def _waited(share: Share) -> str:
-    """At the partition's production in that hour."""
-    seconds = share.lag * 3600 / share.produced if share.lag and share.produced else None
-    return f" ({waited})" if (waited := formatting.wait(seconds, share.lag)) else ""
 
 
 def _time_labels(first: datetime, span: float) -> tuple[tuple[float, str], ...]:

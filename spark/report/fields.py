@@ -20,7 +20,7 @@ def _of_lag(name: str) -> Field:
 
 
 def _wait_of(name: str) -> Field:
-    return lambda _, topic: topic.hours.wait_seconds(getattr(topic.lag, name, None))
+    return lambda _, topic: getattr(topic.waits, name, None)
 
 
 def _of_capacity(name: str) -> Field:
@@ -76,7 +76,7 @@ FIELDS: Mapping[str, Field] = {
     "owner": lambda standing, _: standing.group.agreement.owner or None,
     "max_wait_seconds": lambda standing, _: standing.group.agreement.max_wait_seconds,
     "wait_p95_seconds": _wait_of("p95"),
-    "wait_max_seconds": lambda _, topic: topic.hours.wait_seconds(topic.largest_lag),
+    "wait_max_seconds": lambda _, topic: topic.longest_wait,
     "production_rate_max": lambda _, topic: float(np.fmax.reduce(topic.hours.production_rate_max)),
     "lag_first": _of_lag("first"),
     "late_samples": _summed("gaps"),
@@ -92,6 +92,7 @@ FIELDS: Mapping[str, Field] = {
     "uncommitted_messages": lambda _, topic: topic.uncommitted_lag,
     "stuck_partitions": lambda _, topic: getattr(topic.still, "number", None),
     **{f"wait_{name}_seconds": _wait_of(name) for name in ("p50", "p99", "first", "last")},
+    "wait_bounds": lambda _, topic: total(topic.hours.wait_bounds),
 }
 """None and NaN: not known. What is the group's is the same for each of its topics."""
 
@@ -101,13 +102,20 @@ def fields_of(standing: Standing, topic: TopicFigures) -> dict[str, object]:
 
 
 def _lag_p95(standing: Standing) -> str:
+    """The topics' lags, added up, and the wait of the slowest."""
     lags = [topic.lag.p95 for topic in standing.group.topics if topic.lag]
-    return formatting.with_wait(standing.group.hours, sum(lags) if lags else None)
+    waits = [topic.waits.p95 for topic in standing.group.topics if topic.waits]
+    return formatting.with_wait(sum(lags) if lags else None, max(waits, default=None))
+
+
+def _lag_max(standing: Standing) -> str:
+    waits = [topic.longest_wait for topic in standing.group.topics if topic.longest_wait is not None]
+    return formatting.with_wait(standing.group.largest_lag, max(waits, default=None))
 
 
 OVERVIEW: Mapping[str, Callable[[Standing], str]] = {
     "Lag p95, messages": _lag_p95,
-    "Lag max, messages": lambda standing: formatting.with_wait(standing.group.hours, standing.group.largest_lag),
+    "Lag max, messages": _lag_max,
     "Time above threshold": lambda standing: formatting.duration(standing.group.seconds_above),
     "Production, busiest hour": lambda standing: formatting.rate(standing.advice.load.peak),
     "Members / partitions": lambda standing: (

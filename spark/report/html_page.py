@@ -4,7 +4,6 @@
 inserted as they are.
 """
 
-from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -43,7 +42,6 @@ def topic_values(topic: TopicFigures, standing: Standing, zone: ZoneInfo) -> dic
         "span": _span(topic, zone),
         "longest_from": topic.above.longest_from,
         "usual": float(np.median(production_of(topic.hours))),
-        "waiting": partial(formatting.with_wait, topic.hours),
         "charts": _charts(topic, group.partitions, zone),
         "weeks": weeks_of(topic.hours),
         "days": local_days(topic.hours, group.silent, group.interval_seconds, zone)[-MOST_DAYS:],
@@ -51,15 +49,18 @@ def topic_values(topic: TopicFigures, standing: Standing, zone: ZoneInfo) -> dic
 
 
 def _charts(topic: TopicFigures, partitions: int, zone: ZoneInfo) -> tuple[Chart, ...]:
-    waiting = partial(formatting.with_wait, topic.hours, unit=" messages")
     return (
         lag_chart(topic.hours, topic.above, zone),
         rates_chart(topic.hours, zone),
         week_chart("Busy hours", week_of(topic.hours, zone), formatting.rate, "heat", zone),
-        week_chart("Lagging hours", week_of(topic.hours, zone, "lag_p95"), waiting, "heat lags", zone),
+        week_chart("Lagging hours", week_of(topic.hours, zone, "lag_p95"), _messages, "heat lags", zone),
         shares_chart(topic.shares, zone),
         members_chart(topic.hours, partitions, zone),
     )
+
+
+def _messages(number: float) -> str:
+    return f"{formatting.count(number)} messages"
 
 
 def _span(topic: TopicFigures, zone: ZoneInfo) -> str:

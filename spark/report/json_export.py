@@ -19,7 +19,7 @@ MOST_HOURS = 31 * 24
 """Of each topic's hourly columns the newest; `daily` has the days of the whole range."""
 COLUMNS = (*(name for name in NUMBERS if name != "gaps"), "production_rate", "consumption_rate")
 WAITS = ("p50", "p95", "p99", "first", "last", "max")
-"""Lags that stand beside the wait behind them."""
+"""As of the lag."""
 DIGITS = 12
 """Of a number that is told; those after them are what computing adds."""
 
@@ -90,7 +90,7 @@ def _topic(topic: TopicFigures, row: dict[str, Any], report: Report) -> dict[str
             **{name: row[name] for name in ("seconds_above", "known_seconds", "episodes", "longest_seconds")},
             "longest_from": topic.above.longest_from,
         },
-        "wait_seconds": {name: row[f"wait_{name}_seconds"] for name in WAITS},
+        "wait_seconds": {**{name: row[f"wait_{name}_seconds"] for name in WAITS}, "bounds": row["wait_bounds"]},
         "weeks": {"last": asdict(weeks[0]), "before": asdict(weeks[1])} if weeks else None,
         "drain_seconds": drain,
         "drains": None if drain is None else math.isfinite(drain),

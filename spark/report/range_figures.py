@@ -12,7 +12,7 @@ from spark.tables.contract import COVERED_SECONDS, EVENTS, NAMES
 GROUP = ("cluster", "group")
 KNOWN_ENOUGH = 0.5
 """Of an hour's expected samples: where fewer are known, the next hour may contain what this one consumed."""
-ADDED = ("produced", "consumed", *EVENTS, "gaps", "partitions", "samples", "expected_samples")
+ADDED = ("produced", "consumed", *EVENTS, "gaps", "partitions", "samples", "expected_samples", "wait_bounds")
 LARGEST = tuple(name for name in NUMBERS if name not in ADDED)
 
 

@@ -21,8 +21,8 @@ from spark.tables.columns import TableRows, rows_of
 from spark.tables.parquet_tables import read_topics
 from spark.tables.topic_parts import Names
 
-SLICE_ROWS = 8_000_000
-"""Samples of a slice, of whole groups. A task holds eight bytes of each, and one hour with all its columns."""
+SLICE_ROWS = 4_000_000
+"""Samples of a slice, of whole groups. A task holds 20 bytes of each, and one hour with all its columns."""
 WORTHWHILE_ROWS = 250_000
 """Fewer are not split, not even to keep all cores busy: every slice opens every file."""
 

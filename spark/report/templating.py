@@ -49,7 +49,7 @@ def environment_of(escape: Escape) -> Environment:
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    names = ("change", "count", "duration", "known_plural", "moment", "name", "plural", "rate", "share")
+    names = ("change", "count", "duration", "known_plural", "moment", "name", "plural", "rate", "share", "with_wait")
     environment.filters |= {name: getattr(formatting, name) for name in names}
     environment.filters |= {
         "expected": expected_in_words,

@@ -13,12 +13,15 @@ from spark.rules.episodes import Episodes
 from spark.rules.percentiles import percentiles_of
 from spark.rules.saturation import Saturation
 from spark.rules.topic_samples import Topics, TopicSamples, samples_of
+from spark.rules.wait_figures import WaitFigures
 from spark.tables.columns import UNKNOWN, Ints, TableRows, Values, begins_of
 
 _TIME = pa.timestamp("us", tz="UTC")
 TOPIC_STATISTICS = {
     **dict.fromkeys(("samples", "max", "first", "last", "lagging", "moving", "episodes"), pa.int64()),
     **dict.fromkeys(("p50", "p95", "p99", "seconds_above", "known_seconds", "longest_seconds"), pa.float64()),
+    **dict.fromkeys(("wait_p50", "wait_p95", "wait_p99", "wait_max", "wait_first", "wait_last"), pa.float64()),
+    "wait_bounds": pa.int64(),
     **dict.fromkeys(("since", "until", "longest_from"), _TIME),
 }
 _CAPACITY = {"windows": pa.int64(), "seconds": pa.float64(), "p50": pa.float64(), "p95": pa.float64()}
@@ -38,14 +41,16 @@ STATISTICS = pa.schema(
 def statistics_of(hours: Iterable[TableRows], topics: Topics) -> pa.Table:
     """STATISTICS of these topics. `hours`: totals of each hour, in order of time; rows of other topics are ignored."""
     lags, episodes, saturation, jumps = (kind(topics) for kind in (LagFigures, Episodes, Saturation, CommitJumps))
+    waits = WaitFigures(topics)
     for totals in hours:
         samples = samples_of(totals, topics)
         with_lag = samples.with_known_lag
         lags.add(with_lag)
+        waits.add(with_lag.taken(with_lag["wait_seconds"] >= 0))
         episodes.add(samples)
         saturation.add(samples)
         jumps.add(samples)
-    of_topic = {**lags.columns(), **episodes.columns()}
+    of_topic = {**lags.columns(), **waits.columns(), **episodes.columns()}
     for name in ("seconds_above", "known_seconds"):
         of_topic[name] = of_topic[name] + of_topic["bridged_seconds"]
     return _table(topics, of_topic, saturation.columns(), jumps.columns())

@@ -13,6 +13,7 @@ from spark.tables.topic_parts import Names, topics_in
 _READ = {
     *(*NAMES, "sampled_at", "interval_seconds", "lag", "partitions", "members", "seconds", "consumed"),
     *("waiting", "waiting_consumed", "is_after_gap", *EVENTS),
+    *("wait_seconds", "wait_is_bound"),
 }
 COLUMNS = tuple(column for column in TOTALS if column.name in _READ)
 """The columns of `totals` that are read."""
