@@ -107,8 +107,8 @@ def expected_of(topics: pa.Table, agreements: Agreements) -> list[ExpectedSample
 
 
 def threshold_of(row: Row, agreement: Agreement) -> int:
-    """What was agreed on, or what the busiest hour produces in the longest wait. At least one message: a topic for which
-    nothing is produced should have none waiting."""
+    """What was agreed on, or what the busiest hour produces in the longest wait. At least one message: a topic for
+    which nothing is produced should have none waiting."""
     given = agreement.threshold_of(row["topic"])
     if given is not None:
         return given

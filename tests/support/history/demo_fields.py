@@ -68,6 +68,18 @@ def percentile(share: float, span: int) -> Callable[[Key, TopicTruth], list[floa
     return of_spans
 
 
+def wait(share: float, span: int) -> Callable[[Key, TopicTruth], list[float]]:
+    def of_spans(_: Key, of: TopicTruth) -> list[float]:
+        spans = np.unique(DUE // span)
+        return [float(np.percentile(of.waits[of.known // span == each], share)) for each in spans]
+
+    return of_spans
+
+
+def bounds(span: int) -> Callable[[Key, TopicTruth], list[int]]:
+    return lambda _, of: [int(of.is_bound[of.known // span == each].sum()) for each in np.unique(DUE // span)]
+
+
 def lagging(span: int) -> Callable[[Key, TopicTruth], list[int]]:
     return lambda _, of: [60 * int((of.lag[of.known // span == each] > 0).sum()) for each in np.unique(DUE // span)]
 
@@ -120,6 +132,7 @@ def still_lag(key: Key, of: TopicTruth) -> int | None:
 
 NONE_HAPPENED = "nothing of the kind was put in"
 MEASURED = "a capacity is measured in windows of four minutes, in which work arrives by chance (Poisson)"
+CARRIED = "of log ends from earlier hours not all are kept: a wait that began then is right by an eighth"
 TOPIC_FIELDS = (
     Field("lag.samples", hourly(lambda of: len(of.lag))),
     Field("lag.p50", hourly(lambda of: np.percentile(of.lag, 50))),
@@ -128,12 +141,13 @@ TOPIC_FIELDS = (
     Field("lag.max", hourly(lambda of: of.lag.max())),
     Field("lag.first", hourly(lambda of: of.lag[0])),
     Field("lag.last", hourly(lambda of: of.lag[-1])),
-    Field("wait_seconds.p50", hourly(lambda of: of.wait(np.percentile(of.lag, 50)))),
-    Field("wait_seconds.p95", hourly(lambda of: of.wait(np.percentile(of.lag, 95)))),
-    Field("wait_seconds.p99", hourly(lambda of: of.wait(np.percentile(of.lag, 99)))),
-    Field("wait_seconds.first", hourly(lambda of: of.wait(of.lag[0]))),
-    Field("wait_seconds.last", hourly(lambda of: of.wait(of.lag[-1]))),
-    Field("wait_seconds.max", hourly(lambda of: of.wait(float(of.lag.max())))),
+    Field("wait_seconds.p50", hourly(lambda of: np.percentile(of.waits, 50)), 0.125, CARRIED),
+    Field("wait_seconds.p95", hourly(lambda of: np.percentile(of.waits, 95)), 0.125, CARRIED),
+    Field("wait_seconds.p99", hourly(lambda of: np.percentile(of.waits, 99)), 0.125, CARRIED),
+    Field("wait_seconds.first", hourly(lambda of: of.waits[0]), 0.125, CARRIED),
+    Field("wait_seconds.last", hourly(lambda of: of.waits[-1]), 0.125, CARRIED),
+    Field("wait_seconds.max", hourly(lambda of: of.waits.max()), 0.125, CARRIED),
+    Field("wait_seconds.bounds", hourly(lambda of: of.is_bound.sum())),
     Field("drain_seconds", drain, 0.2, "capacity less production is small beside either, so an error of 3 % grows"),
     Field("threshold.value", hourly(lambda of: of.threshold)),
     Field("threshold.seconds_above", hourly(lambda of: 60 * (of.lag > of.threshold).sum() + of.episodes()[2])),
@@ -157,6 +171,11 @@ TOPIC_FIELDS = (
     Field("hourly.lag_p95", percentile(95, HOUR)),
     Field("hourly.lag_p99", percentile(99, HOUR)),
     Field("hourly.lag_max", percentile(100, HOUR)),
+    Field("hourly.wait_p50", wait(50, HOUR), 0.125, CARRIED),
+    Field("hourly.wait_p95", wait(95, HOUR), 0.125, CARRIED),
+    Field("hourly.wait_p99", wait(99, HOUR), 0.125, CARRIED),
+    Field("hourly.wait_max", wait(100, HOUR), 0.125, CARRIED),
+    Field("hourly.wait_bounds", bounds(HOUR)),
     Field("hourly.produced", hourly(lambda of: of.produced.sum(axis=0))),
     Field("hourly.consumed", hourly(lambda of: of.consumed.sum(axis=0))),
     Field("hourly.covered_seconds", hourly(lambda of: of.covered)),
@@ -177,6 +196,11 @@ TOPIC_FIELDS = (
     Field("daily.lag_p95", percentile(95, DAY)),
     Field("daily.lag_p99", percentile(99, DAY)),
     Field("daily.lag_max", percentile(100, DAY)),
+    Field("daily.wait_p50", wait(50, DAY), 0.125, CARRIED),
+    Field("daily.wait_p95", wait(95, DAY), 0.125, CARRIED),
+    Field("daily.wait_p99", wait(99, DAY), 0.125, CARRIED),
+    Field("daily.wait_max", wait(100, DAY), 0.125, CARRIED),
+    Field("daily.wait_bounds", bounds(DAY)),
     Field("daily.produced", daily(lambda of: of.produced)),
     Field("daily.consumed", daily(lambda of: of.consumed)),
     Field("daily.covered_seconds", daily(lambda of: of.covered)),

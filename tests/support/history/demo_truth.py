@@ -61,10 +61,6 @@ class TopicTruth:
         return found
 
     @property
-    def mean_rate(self) -> float:
-        return float(self.produced.sum() / self.covered.sum())
-
-    @property
     def steepest(self) -> Rates:
         """Of the five minutes by the clock that are covered to a half or more."""
         produced, seconds = _added(self.read, self.read.log.log_end, FIVE).sum(axis=0), _seconds(self.read, FIVE)
@@ -102,8 +98,33 @@ class TopicTruth:
         found[local // 24, local % 24] = self.rate[:-1]
         return found
 
-    def wait(self, lag: float) -> float:
-        return lag / self.mean_rate
+    @cached_property
+    def waits(self) -> Rates:
+        """Seconds for which the oldest message had waited, in the minutes of `known`."""
+        return np.max([waits for waits, _ in self._of_partitions], axis=0)
+
+    @cached_property
+    def is_bound(self) -> NDArray[np.bool_]:
+        """Whether that is a lower bound."""
+        return np.any([is_bound for _, is_bound in self._of_partitions], axis=0)
+
+    @cached_property
+    def _of_partitions(self) -> list[tuple[Rates, NDArray[np.bool_]]]:
+        return [self._waits(partition) for partition in range(len(self.read.committed))]
+
+    def _waits(self, partition: int) -> tuple[Rates, NDArray[np.bool_]]:
+        log = self.read.log
+        end, passed = log.log_end[partition], np.maximum(self.read.committed, log.log_start)[partition]
+        seen = _minutes(partition, is_end=True)
+        found, is_bound = np.zeros(len(self.known)), np.zeros(len(self.known), np.bool_)
+        for place, minute in enumerate(self.known.tolist()):
+            if end[minute] <= passed[minute]:
+                continue
+            own = seen[(seen <= minute) & (log.generation[seen] == log.generation[minute])]
+            before = own[end[own] <= passed[minute]]
+            since = own[0] if not len(before) else _crossing(own, end, int(before[-1]), int(passed[minute]))
+            found[place], is_bound[place] = 60 * (minute - since), not len(before)
+        return found, is_bound
 
 
 @dataclass(frozen=True)
@@ -154,6 +175,12 @@ class GroupTruth:
             if math.ceil(self.partitions / number) * rate / self.partitions <= self.member_per_second
         )
         return next(enough, self.most_members)
+
+
+def _crossing(minutes: Numbers, end: Numbers, low: int, offset: int) -> float:
+    """When the log end was at the offset, after this minute and before the next that is known."""
+    high = int(minutes[np.searchsorted(minutes, low) + 1])
+    return low + float((offset - end[low]) / (end[high] - end[low])) * (high - low)
 
 
 def _added(read: Read, offsets: Numbers, span: int) -> Numbers:

@@ -20,6 +20,7 @@ from spark.figures.model import (
     Share,
     Times,
     TopicFigures,
+    Waits,
 )
 from spark.figures.periods import periods
 
@@ -39,11 +40,17 @@ def hours(
     start = np.datetime64(since.replace(tzinfo=None), "us") + np.arange(number) * np.timedelta64(1, "h")
     produced = np.array([3600 * production(hour) for hour in at], np.float64)
     waiting = np.array([lag(hour) for hour in at], np.float64)
+    wait = np.divide(3600 * waiting, produced, out=np.full(number, np.nan), where=produced > 0)
     given = {
         "lag_p50": waiting,
         "lag_p95": 1.5 * waiting,
         "lag_p99": 1.8 * waiting,
         "lag_max": 2 * waiting,
+        "wait_p50": wait,
+        "wait_p95": 1.5 * wait,
+        "wait_p99": 1.8 * wait,
+        "wait_max": 2 * wait,
+        "wait_bounds": np.zeros(number),
         "produced": produced,
         "consumed": produced,
         "seconds_lagging": np.where(waiting > 0, 3600.0, 0.0),
@@ -74,6 +81,7 @@ def topic(
         lag = Lag(
             len(known), p50, p95, p99, float(columns.lag_max.max()), float(known[0]), float(known[-1]), *span(columns)
         )
+    waits = columns.wait_p50[~np.isnan(columns.wait_p50)]
     above = Above(
         threshold,
         False,
@@ -84,7 +92,20 @@ def topic(
         MONDAY if seconds_above else None,
     )
     shares = HourShares(MONDAY, tuple(Share(number, 100 + number, 100, 0) for number in range(4)))
-    return TopicFigures(name, columns, periods(np.empty(0, "datetime64[us]")), lag, above, shares)
+    return TopicFigures(
+        name,
+        columns,
+        periods(np.empty(0, "datetime64[us]")),
+        lag,
+        above,
+        shares,
+        waits=_waits(waits, float(np.fmax.reduce(columns.wait_max))) if len(waits) else None,
+    )
+
+
+def _waits(waits: Floats, longest: float) -> Waits:
+    p50, p95, p99 = (float(value) for value in np.percentile(waits, (50, 95, 99)))
+    return Waits(p50, p95, p99, longest, float(waits[0]), float(waits[-1]), 0)
 
 
 def span(of: Periods) -> tuple[datetime, datetime]:
@@ -113,6 +134,7 @@ _ADDED = {
     "partitions",
     "samples",
     "expected_samples",
+    "wait_bounds",
 }
 
 
