@@ -1,30 +1,23 @@
 """The SparkSession: the cores of this machine unless `--master` or spark-submit says otherwise, UTC, silent.
 
-Most of a short run is the JVM's start: an archive of loaded classes (AppCDS) is written by the first run and halves it
-for the others. It lies below the user's cache folder, or where KAFKA_LAG_REPORT_CDS says; where it cannot be written,
-or was made by another Java, the run is slower and nothing else.
+Most of a short run is the JVM's start, which an archive of loaded classes shortens (`spark.engine.class_archive`).
 """
 
 import contextlib
-import hashlib
 import os
 import pwd
-import shutil
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter
 
-from adapter.location import home
+from spark.engine.class_archive import archive_here
 from spark.engine.machine import tasks_at_once
 from spark.engine.remote import connected
 
@@ -60,11 +53,6 @@ JAVA_OPTIONS = (
 ATTEMPTS = 3
 """At a task whose process was killed."""
 
-ARCHIVE_SECONDS = 300
-"""Writing an archive takes seconds, or minutes with a small share of a core."""
-ABANDONED_SECONDS = 3600
-"""After this time nobody is writing an unfinished archive any more."""
-
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
@@ -84,21 +72,27 @@ def started(wanted: SparkSettings) -> Iterator[SparkSession]:
         with connected(wanted.remote, ZONE) as session:
             yield session
         return
-    archive = None if is_submitted() else _archive()
-    _leave_out_pandas()
-    builder: SparkSession.Builder = SparkSession.builder
-    own = {} if is_submitted() else _settings(wanted, archive)
-    if not _is_in_passwd():
-        _log_in(SparkConf().setAll([*own.items()]))
-    session = builder.appName("kafka-lag-report").config(map={**ALWAYS, **own}).getOrCreate()
+    archive = None if is_submitted() else archive_here()
+    session = session_of(wanted, archive.options if archive else ())
     is_whole = False
     try:
         yield session
         is_whole = True
     finally:
+        is_missed = is_whole and archive is not None and not archive.is_used_by(_pid_of_jvm())
         stop(session)
-        if archive is not None and archive.is_new:
-            _keep(archive, is_whole=is_whole)
+        if is_missed and archive is not None:
+            archive.write_later()
+
+
+def session_of(wanted: SparkSettings, java_options: Sequence[str]) -> SparkSession:
+    """`java_options`: further ones of the driver's JVM, which spark-submit has started already."""
+    _leave_out_pandas()
+    builder: SparkSession.Builder = SparkSession.builder
+    own = {} if is_submitted() else _settings(wanted, java_options)
+    if not _is_in_passwd():
+        _log_in(SparkConf().setAll([*own.items()]))
+    return builder.appName("kafka-lag-report").config(map={**ALWAYS, **own}).getOrCreate()
 
 
 def _leave_out_pandas() -> None:
@@ -124,23 +118,7 @@ def stop(session: SparkSession) -> None:
         session.stop()
 
 
-@dataclass(frozen=True, slots=True)
-class Archive:
-    """Of loaded classes; `written` is where a new one is written until it is whole."""
-
-    path: Path
-    is_new: bool
-
-    @property
-    def written(self) -> Path:
-        return self.path.with_name(f".{self.path.name}.{os.getpid()}")
-
-    @property
-    def option(self) -> str:
-        return f"-XX:ArchiveClassesAtExit={self.written}" if self.is_new else f"-XX:SharedArchiveFile={self.path}"
-
-
-def _settings(wanted: SparkSettings, archive: Archive | None) -> dict[str, str]:
+def _settings(wanted: SparkSettings, java_options: Sequence[str]) -> dict[str, str]:
     settings = {"spark.driver.memory": wanted.driver_memory} if wanted.driver_memory else {}
     is_given = "--master" in os.environ.get("PYSPARK_SUBMIT_ARGS", "")
     master = wanted.master or (None if is_given else f"local[{tasks_at_once()},{ATTEMPTS}]")
@@ -152,7 +130,7 @@ def _settings(wanted: SparkSettings, archive: Archive | None) -> dict[str, str]:
         settings |= LOCALLY
     # Spark's Ivy needs a home, even if it downloads nothing.
     home = () if _is_in_passwd() else (f"-Duser.home={tempfile.gettempdir()}",)
-    options = (*JAVA_OPTIONS, *home, *([archive.option] if archive else ()))
+    options = (*JAVA_OPTIONS, *home, *java_options)
     settings["spark.driver.extraJavaOptions"] = " ".join(options)
     return settings
 
@@ -179,54 +157,6 @@ def is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _archive() -> Archive | None:
-    """The one for this Java and this Spark; None where no Java or no place for it is found."""
-    java = _java()
-    if java is None:
-        return None
-    identity = f"{java} {java.stat().st_mtime_ns} {pyspark.__version__} {pyspark.__file__}"
-    folder = os.environ.get("KAFKA_LAG_REPORT_CDS") or Path(
-        os.environ.get("XDG_CACHE_HOME") or home() / ".cache", "kafka-lag-adapter", "classes"
-    )
-    path = Path(folder, f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _delete_abandoned(path.parent)
-    except OSError:
-        return None
-    if path.exists():
-        return Archive(path, is_new=False)
-    return Archive(path, is_new=True) if os.access(path.parent, os.W_OK) else None
-
-
-def _delete_abandoned(folder: Path) -> None:
-    """A run that is killed while it writes an archive leaves 166 MB."""
-    for unfinished in folder.glob(".*.jsa.*"):
-        with contextlib.suppress(OSError):
-            if time.time() - unfinished.stat().st_mtime > ABANDONED_SECONDS:
-                unfinished.unlink()
-
-
-def _java() -> Path | None:
-    home = os.environ.get("JAVA_HOME")
-    java = Path(home, "bin", "java") if home else shutil.which("java")
-    return Path(java).resolve() if java and Path(java).exists() else None
-
-
-def _keep(archive: Archive, *, is_whole: bool) -> None:
-    """The JVM writes the archive when it ends, so it is ended here; after a run that failed, at once and without it."""
-    gateway = SparkContext._gateway  # pyspark names the JVM's process nowhere else
-    process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
-    if gateway is None or process is None or process.stdin is None:
-        return
-    if not is_whole:
-        process.kill()
-        return
-    gateway.shutdown()
-    process.stdin.close()
-    try:
-        process.wait(timeout=ARCHIVE_SECONDS)
-        archive.written.replace(archive.path)
-    except (subprocess.TimeoutExpired, OSError):
-        process.kill()
-        archive.written.unlink(missing_ok=True)
+def _pid_of_jvm() -> int:
+    process = getattr(SparkContext._gateway, "proc", None)  # pyspark names the JVM's process nowhere else
+    return process.pid if process is not None else 0

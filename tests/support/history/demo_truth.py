@@ -61,6 +61,10 @@ class TopicTruth:
         return found
 
     @property
+    def mean_rate(self) -> float:
+        return float(self.produced.sum() / self.covered.sum())
+
+    @property
     def steepest(self) -> Rates:
         """Of the five minutes by the clock that are covered to a half or more."""
         produced, seconds = _added(self.read, self.read.log.log_end, FIVE).sum(axis=0), _seconds(self.read, FIVE)
@@ -101,12 +105,14 @@ class TopicTruth:
     @cached_property
     def waits(self) -> Rates:
         """Seconds for which the oldest message had waited, in the minutes of `known`."""
-        return np.max([waits for waits, _ in self._of_partitions], axis=0)
+        waits: Rates = np.stack([of_partition for of_partition, _ in self._of_partitions]).max(axis=0)
+        return waits
 
     @cached_property
     def is_bound(self) -> NDArray[np.bool_]:
         """Whether that is a lower bound."""
-        return np.any([is_bound for _, is_bound in self._of_partitions], axis=0)
+        flags: NDArray[np.bool_] = np.any([is_bound for _, is_bound in self._of_partitions], axis=0)
+        return flags
 
     @cached_property
     def _of_partitions(self) -> list[tuple[Rates, NDArray[np.bool_]]]:

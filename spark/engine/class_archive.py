@@ -1,0 +1,91 @@
+"""The archive of loaded classes (AppCDS), which shortens the start of a JVM by a third.
+
+It lies below the user's cache folder, or where KAFKA_LAG_REPORT_CDS says. Writing it takes longer than a short run. So a
+run that finds none, or whose JVM refuses the one there (it was made from other jars, or is damaged), does without, and
+leaves a process of low priority behind that writes a new one (`spark.engine.write_archive`).
+"""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+from adapter.location import home
+
+ABANDONED_SECONDS = 3600
+"""After this time nobody is writing an unfinished archive any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassArchive:
+    path: Path
+
+    @property
+    def unfinished(self) -> Path:
+        """Where this process writes it until it is whole."""
+        return self.path.with_name(f".{self.path.name}.{os.getpid()}")
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Of a JVM that is to use it."""
+        return (f"-XX:SharedArchiveFile={self.path}",) if self.path.exists() else ()
+
+    def is_used_by(self, pid: int) -> bool:
+        """Whether this JVM has mapped it, which a JVM that refuses an archive has not, silently. True where the system
+        does not say."""
+        maps = Path("/proc", str(pid), "maps")
+        with contextlib.suppress(OSError):
+            return str(self.path) in maps.read_text()
+        return self.path.exists()
+
+    def write_later(self) -> None:
+        """Starts a process that writes it, unless another one does so already."""
+        if not os.access(self.path.parent, os.W_OK) or any(self.path.parent.glob(f".{self.path.name}.*")):
+            return
+        subprocess.Popen(
+            [sys.executable, "-m", "spark.engine.write_archive"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+
+def archive_here() -> ClassArchive | None:
+    """The one for this Java, this Spark and its configuration; None where no Java or no place for it is found."""
+    java = _java()
+    if java is None:
+        return None
+    configuration = os.environ.get("SPARK_CONF_DIR", "")
+    identity = f"{java} {java.stat().st_mtime_ns} {pyspark.__version__} {pyspark.__file__} {configuration}"
+    folder = os.environ.get("KAFKA_LAG_REPORT_CDS") or Path(
+        os.environ.get("XDG_CACHE_HOME") or home() / ".cache", "kafka-lag-adapter", "classes"
+    )
+    path = Path(folder, f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _delete_abandoned(path.parent)
+    except OSError:
+        return None
+    return ClassArchive(path)
+
+
+def _delete_abandoned(folder: Path) -> None:
+    """A process that is killed while it writes an archive leaves 166 MB."""
+    for unfinished in folder.glob(".*.jsa.*"):
+        with contextlib.suppress(OSError):
+            if time.time() - unfinished.stat().st_mtime > ABANDONED_SECONDS:
+                unfinished.unlink()
+
+
+def _java() -> Path | None:
+    home = os.environ.get("JAVA_HOME")
+    java = Path(home, "bin", "java") if home else shutil.which("java")
+    return Path(java).resolve() if java and Path(java).exists() else None
