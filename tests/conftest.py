@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from local.s3.object_store import OWNER, ObjectStore, object_store
-from spark.engine import session
+from spark.engine.class_archive import archive_here
 from spark.engine.session import SparkSettings, started
 from tests.support.history.fake_store import FakeStore, fake_store
 from tests.support.history.real_bucket import RealBucket
@@ -22,7 +22,7 @@ hypothesis.settings.register_profile("loaded", deadline=None)
 hypothesis.settings.load_profile("loaded")
 
 # Writing an archive of Spark's classes takes longer than the few runs of one checkout's tests would save.
-if (archive := session._archive()) is None or archive.is_new:
+if (archive := archive_here()) is None or not archive.path.exists():
     os.environ["KAFKA_LAG_REPORT_CDS"] = f"{os.devnull}/none"
 
 NUMBERS = itertools.count(1)

@@ -1,8 +1,8 @@
 """The archive of loaded classes (AppCDS), which shortens the start of a JVM by a third.
 
-It lies below the user's cache folder, or where KAFKA_LAG_REPORT_CDS says. Writing it takes longer than a short run. So a
-run that finds none, or whose JVM refuses the one there (it was made from other jars, or is damaged), does without, and
-leaves a process of low priority behind that writes a new one (`spark.engine.write_archive`).
+It lies below the user's cache folder, or where KAFKA_LAG_REPORT_CDS says. Writing it takes longer than a short run. So
+a run that finds none, or whose JVM refuses the one there (it was made from other jars, or is damaged), does without. It
+leaves a process of low priority behind, which writes a new one (`spark.engine.write_archive`).
 """
 
 import contextlib

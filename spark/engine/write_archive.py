@@ -49,7 +49,7 @@ def _write(archive: ClassArchive) -> None:
 
 def _load_classes(session: SparkSession) -> None:
     """What a run does: tasks, and small tables that are joined and summed up."""
-    tasks.run(session, abs, [1, 2])
+    tasks.run(session, abs, [1, 2], "classes")
     frame = session.createDataFrame([(1, 2.0, "a"), (2, 3.0, "b")], "id int, value double, name string")
     sums = frame.groupBy("name").agg(F.sum("value").alias("sum"), F.max(F.struct("id", "value")).alias("best"))
     with contextlib.suppress(ImportError):  # without pyarrow there are no tables to read either

@@ -95,6 +95,7 @@ PUBLIC = {
         PublicTable(layout.PARTITIONS, contract.PARTITIONS, layout.HOURS, 2, _of_hour, layout.HOUR, "starts_at"),
         PublicTable(layout.HOURLY, contract.HOURLY, layout.HOURLY, 1, _of_folder_s_day, DAY, "hour"),
         PublicTable(layout.DAILY, contract.DAILY, layout.DAILY, 0, _of_file_s_day, DAY, "day"),
+        PublicTable(layout.MINUTES, contract.MINUTES, layout.MINUTES, 0, _of_file_s_day, DAY, "minute"),
     )
 }
 

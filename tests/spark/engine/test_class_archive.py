@@ -1,0 +1,99 @@
+"""Where the archive of loaded classes is kept between runs, and when another one is written."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from spark.engine import class_archive
+from spark.engine.class_archive import ClassArchive, archive_here
+
+RUN = """
+import sys, time
+from spark.engine.session import SparkSettings, started
+with started(SparkSettings()) as session:
+    assert session.range(9).count() == 9
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("KAFKA_LAG_REPORT_CDS", str(tmp_path))
+    return tmp_path
+
+
+def here() -> ClassArchive:
+    archive = archive_here()
+    assert archive is not None
+    return archive
+
+
+def test_an_archive_that_a_killed_process_left_unfinished_is_deleted_and_that_of_a_running_one_is_not(
+    folder: Path,
+) -> None:
+    abandoned, under_way = folder / ".0123456789abcdef.jsa.4711", folder / ".0123456789abcdef.jsa.4712"
+    finished = folder / "0123456789abcdef.jsa"
+    for path in (abandoned, under_way, finished):
+        path.write_bytes(b"classes")
+    for path in (abandoned, finished):
+        os.utime(path, times=(time.time() - class_archive.ABANDONED_SECONDS - 1,) * 2)
+
+    assert archive_here() is not None
+    assert sorted(folder.iterdir()) == sorted([under_way, finished])
+
+
+def test_another_configuration_of_spark_has_an_archive_of_its_own(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is on the JVM's class path, and the JVM refuses archives of another class path."""
+    before = here()
+    monkeypatch.setenv("SPARK_CONF_DIR", str(folder))
+
+    assert here().path != before.path
+
+
+@pytest.mark.usefixtures("folder")
+def test_while_one_process_writes_the_archive_no_other_one_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[object] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda *args, **_: begun.append(args))
+    archive = here()
+
+    archive.write_later()
+    archive.path.with_name(f".{archive.path.name}.4712").touch()
+    archive.write_later()
+
+    assert len(begun) == 1
+
+
+@pytest.mark.spark
+def test_an_archive_that_the_jvm_refuses_is_replaced_by_one_that_it_uses(folder: Path) -> None:
+    """The first one is of no JVM. Each run is as quick as without an archive, or quicker; another process writes it."""
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
+    archive = here()
+    archive.path.write_bytes(b"classes of other jars")
+    took = [run(environment)]
+
+    wait_for(archive)
+    written_at = archive.path.stat().st_mtime_ns
+    took.append(run(environment))
+
+    assert not list(folder.glob(".*")), "no other process writes one"
+    assert archive.path.stat().st_mtime_ns == written_at
+    assert took[1] < took[0] <= 12
+
+
+def run(environment: dict[str, str]) -> float:
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-c", RUN], env=environment, check=True, timeout=60)
+    return time.monotonic() - began
+
+
+def wait_for(archive: ClassArchive, seconds: float = 120) -> None:
+    """Until it is whole."""
+    end = time.monotonic() + seconds
+    while archive.path.stat().st_size < 1_000_000 or list(archive.path.parent.glob(".*")):
+        assert time.monotonic() < end, sorted(archive.path.parent.iterdir())
+        time.sleep(0.2)
