@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from local.s3.object_store import OWNER, ObjectStore, object_store
+from spark.engine import session
 from spark.engine.class_archive import archive_here
 from spark.engine.session import SparkSettings, started
 from tests.support.history.fake_store import FakeStore, fake_store

@@ -146,7 +146,7 @@ def test_jobs_are_described_by_what_they_make(tmp_path: Path) -> None:
     assert said == [
         "last values of 2026-11-20 06:00\u201307:00, 2 rows",
         "deltas 2026-11-20 06:00\u201308:00, 4 rows",
-        "hourly and daily 2026-11-20",
+        "hourly, daily and minutes 2026-11-20",
     ]
 
 
