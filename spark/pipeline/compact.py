@@ -1,4 +1,4 @@
-"""Finished hours of samples -> deltas, totals and partitions of each hour; days of these -> hourly and daily.
+"""Finished hours of samples -> deltas, totals and partitions of each hour; days of these -> hourly, daily and minutes.
 
 An hour is done again when its files have changed, or what it starts from: the values that the hour before carries.
 A day's tables are made again when one of its hours was. An hour is found (`plan`), examined (`batches`), staged by a

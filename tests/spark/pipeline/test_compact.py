@@ -301,7 +301,7 @@ def test_no_sample_is_touched_and_nothing_hidden_is_left(tmp_path: Path) -> None
     compacted(tmp_path)
 
     assert path.read_bytes() == content
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["daily", "hourly", "hours", "samples"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["daily", "hourly", "hours", "minutes", "samples"]
 
 
 def test_no_history_is_refused_in_one_sentence(tmp_path: Path) -> None:
