@@ -53,7 +53,7 @@ class Computed:
     groups: pa.Table
     """Of `range_figures.hours_of_groups`."""
     shares: pa.Table
-    """Of `range_figures.shares_of`: topics for which anything was produced."""
+    """One row per partition of a topic in its busiest hour: of topics for which anything was produced."""
 
 
 def assembled_groups(

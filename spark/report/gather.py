@@ -19,6 +19,8 @@ from spark.report.assembly import Computed, expected_of, jumps_of, periods_by_ke
 from spark.report.group_file import Agreements
 from spark.report.samples_task import LAGS, PARTITIONS
 from spark.report.tables import Tables
+from spark.tables.contract import NAMES
+from spark.tables.topic_parts import Names
 
 SAMPLED = np.timedelta64(31, "D")
 """The newest part of a range of which every sample is read, for percentiles, episodes and capacity."""
@@ -59,10 +61,12 @@ def gathered_groups(
 
 
 def _shares(tables: Tables, topics: pa.Table) -> pa.Table:
-    """Only the files of hours that are some topic's busiest are read."""
-    hours = {hour for hour in topics["busiest_hour"].to_pylist() if hour is not None}
-    said = "partitions of the busiest hours"
-    return range_figures.shares_of(tables.frame(tables.partitions(hours), said), tables.frame(topics, said)).toArrow()
+    """The partitions of each topic in its busiest hour; only files of such hours are read."""
+    busiest: dict[datetime, list[Names]] = {}
+    for row in topics.select([*NAMES, "busiest_hour"]).to_pylist():
+        if row["busiest_hour"] is not None:
+            busiest.setdefault(row["busiest_hour"], []).append(assembly.topic_of(row))
+    return tables.partitions(busiest)
 
 
 def _starts(hours: Iterable[Periods]) -> list[datetime]:

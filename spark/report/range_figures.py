@@ -44,12 +44,6 @@ def hours_of_groups(hours: DataFrame, jumps: DataFrame) -> DataFrame:
     )
 
 
-def shares_of(partitions: DataFrame, topics: DataFrame) -> DataFrame:
-    """The rows of each topic's partitions in its busiest hour."""
-    busiest = topics.select(*NAMES, F.col("busiest_hour").alias("starts_at"))
-    return partitions.join(F.broadcast(busiest), on=[*NAMES, "starts_at"], how="inner")
-
-
 def _busiest() -> Column:
     """The hour with the highest production rate, of those that are covered well enough or, if nothing was produced in
     these, of all; of several, the one with most messages, then the newest."""

@@ -2,10 +2,11 @@
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -14,7 +15,8 @@ from adapter.history.contract import Column
 from spark.errors import Unusable
 from spark.figures.periods import Wanted
 from spark.storage.protocol import HistoryFiles, each_of, read_again
-from spark.tables.columns import ARROW_TYPES
+from spark.tables.columns import ARROW_TYPES, Flags, Ints, TableRows, rows_of
+from spark.tables.topic_parts import Names, topics_in
 
 FILES_OF_A_TASK = 48
 """Fewer small files take longer to be handed out than to be read."""
@@ -32,6 +34,8 @@ class TableRead:
     length: timedelta
     """Of the hour or day."""
     wanted: Wanted
+    topics: Mapping[int, Collection[Names]] | None = None
+    """The wanted ones of each hour or day, by its start in microseconds since the epoch; None: all."""
 
     def tasks(self) -> "list[TableRead]":
         number = math.ceil(len(self.paths) / FILES_OF_A_TASK)
@@ -47,7 +51,20 @@ def rows_in(task: TableRead) -> pa.Table:
     """The kernel. Raises Unusable for a file that cannot be read."""
     rows = task.together(each_of(task.files, lambda path: _columns_in(task, path), task.paths))
     starts = rows[task.start].cast(pa.int64()).to_numpy()
-    return rows.filter(flags_of(task.wanted.has_each(starts, task.length)))
+    is_wanted = task.wanted.has_each(starts, task.length)
+    if task.topics is not None:
+        is_wanted &= _is_of(rows_of(rows, task.columns), starts, task.topics)
+    return rows.filter(flags_of(is_wanted))
+
+
+def _is_of(rows: TableRows, starts: Ints, topics: Mapping[int, Collection[Names]]) -> Flags:
+    """Whether each row's topic is one of those of its hour."""
+    keys, place = topics_in(rows)
+    is_of = np.zeros(len(rows), np.bool_)
+    for start, wanted in topics.items():
+        is_one = np.array([key in wanted for key in keys], np.bool_)
+        is_of |= (starts == start) & is_one[place]
+    return is_of
 
 
 def _columns_in(task: TableRead, path: str) -> pa.Table:

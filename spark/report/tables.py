@@ -1,8 +1,8 @@
 """The tables of a history, read by pyarrow in Spark's tasks. Every location is read in the same way, each process finds
 its own credentials, and only wanted rows and columns leave a task."""
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import pyarrow as pa
@@ -20,6 +20,8 @@ from spark.report.samples_task import ExpectedSamples, SampleFold, folded, slice
 from spark.storage.protocol import File, HistoryFiles
 from spark.tables import layout
 from spark.tables.contract import DAILY, HOURLY, NAMES, PARTITIONS
+from spark.tables.sample_files import micros_of
+from spark.tables.topic_parts import Names
 
 SHARES = ("partition", "produced", "consumed", "lag_max")
 
@@ -40,9 +42,12 @@ class Tables:
         tables = run(self.session, rows_in, [*first, *daily.tasks()], "hourly and daily tables of the range")
         return hourly.together(tables[: len(first)]), daily.together(tables[len(first) :])
 
-    def partitions(self, hours: Iterable[datetime]) -> pa.Table:
-        paths = self._of_hours(layout.PARTITIONS, hours)
-        reading = self._reading(paths, PARTITIONS, ("starts_at", *SHARES), "starts_at", layout.HOUR, Wanted())
+    def partitions(self, topics: Mapping[datetime, Collection[Names]]) -> pa.Table:
+        """Of these topics in each hour. No other row leaves a task: an hour may have a million partitions."""
+        paths = self._of_hours(layout.PARTITIONS, topics)
+        columns = ("starts_at", *SHARES)
+        reading = self._reading(paths, PARTITIONS, columns, "starts_at", layout.HOUR, Wanted())
+        reading = replace(reading, topics={micros_of(hour): frozenset(names) for hour, names in topics.items()})
         return reading.together(run(self.session, rows_in, reading.tasks(), "partitions of the busiest hours"))
 
     def folded(self, fold: SampleFold, hours: Iterable[datetime], topics: Iterable[ExpectedSamples]) -> pa.Table:

@@ -13,7 +13,7 @@ from spark.figures.agreement import Agreement
 from spark.figures.model import NUMBERS, Periods
 from spark.figures.periods import between
 from spark.report.assembly import jumps_of, periods_by_key, threshold_of
-from spark.report.range_figures import hours_of_groups, shares_of, topics_of
+from spark.report.range_figures import hours_of_groups, topics_of
 from spark.rules.lag_statistics import STATISTICS
 from tests.support.history.report_groups import MONDAY, hours, together
 
@@ -126,11 +126,6 @@ def test_the_busiest_hour_is_the_newest_one_with_the_highest_rate_and_not_one_th
         "nothing produced": None,
         "not known": None,
     }
-
-    of = {"cluster": "main", "group": "hardly covered", "topic": "t"}
-    partitions = [of | {"starts_at": at(hour), "partition": hour} for hour in (1, 2)]
-    shares = shares_of(spark_session.createDataFrame(pa.Table.from_pylist(partitions)), found)
-    assert [row["partition"] for row in shares.collect()] == [2]
 
 
 def test_a_topic_has_its_busiest_rate_and_the_interval_of_its_newest_hour(spark_session: SparkSession) -> None:
