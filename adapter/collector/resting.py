@@ -3,13 +3,13 @@
 While members change, commits rest: partitions wait for their new owners. A partition whose commit moved before must not
 count as standing still then, and one whose commit stood still must not count as moving. So the group is judged as of
 when the change was noticed, until its commits have had time to move again. That time is limited, because the commits of
-a group without members do not move either."""
+a group without members do not move either. Of a group that was never seen with members, this is known at once."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import NamedTuple
 
 from adapter.cluster.groups import GroupStatus, Phase
-from adapter.lag.replicas import still_after
+from adapter.lag.replicas import NO_MEMBERS, still_after
 
 LONGEST_SECONDS = 300.0
 """Kafka's default for max.poll.interval.ms, the longest that a member may hold up a rebalance."""
@@ -25,6 +25,8 @@ class Resting:
     def __init__(self, interval: float, former: "Resting | None" = None) -> None:
         self._still_after = still_after(interval)
         self._rests: Mapping[str, _Rest] = {} if former is None else former._rests
+        self._with_members: Set[str] = frozenset() if former is None else former._with_members
+        """At the last look."""
 
     def judged_at(
         self,
@@ -33,13 +35,20 @@ class Resting:
         is_judged: Callable[[str], bool],
         now: float,
     ) -> Mapping[str, float]:
-        """Returns group -> as of when its commits are judged; as of now if absent. Of groups that are not judged, it
-        returns and keeps nothing. `outdated` has the groups whose members are not known well enough, and since when."""
-        judged = ((group, status) for group, status in statuses.items() if is_judged(group))
-        rests = {group: self._rest(group, status, outdated, now) for group, status in judged}
+        """Returns group -> as of when its commits are judged, or NO_MEMBERS; as of now if absent.
+
+        Of groups that are not judged, it returns and keeps nothing. `outdated` has the groups whose members are not
+        known well enough, and since when."""
+        judged = {group: status for group, status in statuses.items() if is_judged(group)}
+        empty = {group for group, status in judged.items() if status.phase is Phase.EMPTY}
+        asleep = empty - self._rests.keys() - self._with_members
+        self._with_members = judged.keys() - empty
+        awake = ((group, status) for group, status in judged.items() if group not in asleep)
+        rests = {group: self._rest(group, status, outdated, now) for group, status in awake}
         recent = {group: rest for group, rest in self._rests.items() if now - rest.since < LONGEST_SECONDS}
         self._rests = {group: rest for group, rest in {**recent, **rests}.items() if rest is not None}
-        return {group: rest.since for group, rest in self._rests.items() if now - rest.since < LONGEST_SECONDS}
+        resting = {group: rest.since for group, rest in self._rests.items() if now - rest.since < LONGEST_SECONDS}
+        return resting | dict.fromkeys(asleep, NO_MEMBERS)
 
     def _rest(self, group: str, status: GroupStatus, outdated: Mapping[str, float], now: float) -> _Rest | None:
         before = self._rests.get(group)

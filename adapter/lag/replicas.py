@@ -14,6 +14,8 @@ from adapter.lag.totals import LARGEST
 from adapter.settings.models import Replicas
 from adapter.verdicts.assignment import NO_LIMIT, Sharing, most_members
 
+NO_MEMBERS = math.inf
+"""In place of a time: nobody has moved commits since before they were watched."""
 LONGEST_COMMIT_INTERVAL = 60.0
 """By the defaults of Kafka's clients: Connect commits every 60 s, Streams every 30 s, and consumers every 5 s."""
 
@@ -45,10 +47,11 @@ def movement_of(
 ) -> tuple[Flags, Flags]:
     """Returns the rows whose commits stand still, and the rows that have not been watched for long enough to know it.
 
-    `judged_at` is as of when; None: when each row was last read."""
+    `judged_at` is as of when; None: when each row was last read; NO_MEMBERS: likewise, and what has not moved stands
+    still for certain."""
     at = snapshot.received[rows] if judged_at is None else np.minimum(snapshot.received[rows], judged_at)
     rests = snapshot.moved_at[rows] < at - still_seconds
-    is_new = snapshot.watched_since[rows] > at - still_seconds
+    is_new = (snapshot.watched_since[rows] > at - still_seconds) & (judged_at != NO_MEMBERS)
     return rests & ~is_new, rests & is_new
 
 

@@ -142,6 +142,16 @@ def test_a_group_without_members_counts_as_standing_still_and_is_woken_by_its_la
     assert replicas(rig) == 1
 
 
+def test_a_group_that_sleeps_when_the_adapter_starts_is_woken_at_once_whatever_its_lag() -> None:
+    sleeping = kafka()
+    sleeping.members = {}
+    rig = Rig(sleeping, excluding())
+    rig.run()
+    assert replicas(rig) == 1
+
+    assert after(rig, 3)[1:] == [2, 2], "somebody commits without joining"
+
+
 def test_commits_that_cannot_be_read_do_not_stand_still() -> None:
     rig = watched(kafka(coordinators={"billing": 2}))
     rig.kafka.silent = {2}
