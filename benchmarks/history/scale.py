@@ -79,7 +79,7 @@ def picture(replays: list[Replay]) -> str:
             f'<text x="16" y="{top + 20}">{each.cores} cores</text>',
             f'<rect x="96" y="{top}" width="360" height="28" fill="#c9d6e8"/>',
             f'<rect x="96" y="{top}" width="{360 * share:.0f}" height="28" fill="#3b6ea5"/>',
-            f'<text x="468" y="{top + 19}">{each.makespan / 60:,.0f} min, {each.ratio:.2f} times work ÷ cores</text>',
+            f'<text x="468" y="{top + 19}">{each.makespan / 60:,.0f} min, ratio {each.ratio:.2f}</text>',
         ]
     lines.append('<text x="96" y="212" fill="#444">dark: work ÷ cores; light: until the last hour is published</text>')
     return "\n".join([*lines, "</svg>", ""])
