@@ -22,6 +22,7 @@ from spark.engine.session import SparkSettings, is_submitted, started
 from spark.errors import Interrupted, Unavailable, Unusable, said_by
 from spark.figures import formatting
 from spark.pipeline.compact import CompactionResult, compact
+from spark.replay.command import replay, requested_replay
 from spark.report.build import report
 from spark.report.group_file import agreed
 from spark.report.request import parsed_time, requested, zone_of
@@ -114,6 +115,36 @@ def report_command(  # noqa: PLR0913, PLR0917 - an argument is an option
         agreements = agreed(max_wait, threshold, groups, group or ())
         request = requested(history, output, (since, to), timezone, datetime.now(UTC), agreements)
         report(request, reached(history), session, say, ending.check)
+
+
+@app.command("replay")
+def replay_command(  # noqa: PLR0913, PLR0917 - an argument is an option
+    history: HistoryOption,
+    group: Annotated[str, typer.Option(metavar="NAME", help="The group whose past is replayed.")],
+    hpa: Annotated[
+        Path, typer.Option(metavar="FILE", help="An HPA of autoscaling/v2 on the group's lag, as YAML or JSON.")
+    ],
+    cluster: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Where several clusters have a group of this name.")
+    ] = None,
+    max_wait: Annotated[str, typer.Option(metavar="DURATION", help="How long a message may wait.")] = "60s",
+    since: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Start of the range, in --timezone.")
+    ] = None,
+    to: Annotated[str | None, typer.Option(metavar="TIME", help="End of the range.")] = None,
+    timezone: Annotated[str, typer.Option(metavar="ZONE", help="Time zone of the times.")] = "UTC",
+    output: Annotated[
+        str | None, typer.Option(metavar="LOCATION", help="Folder or bucket for replay.html, .json and .txt.")
+    ] = None,
+    master: Master = None,
+    remote: Remote = None,
+    driver_memory: Memory = None,
+) -> None:
+    """Replay an HPA on what a group really did, minute by minute: lag, wait and replicas as they would have been."""
+    with _running(SparkSettings(master, driver_memory, remote)) as (session, say, _, ending, _):
+        times, now = (since, to), datetime.now(UTC)
+        request = requested_replay(history, cluster, group, hpa, max_wait, times, timezone, now)
+        print(replay(request, reached(history), session, say, ending.check, output))
 
 
 def _tell(result: CompactionResult, say: Callable[[str], None]) -> None:

@@ -1,0 +1,160 @@
+"""Pure: what a group's members can do and how its past is reproduced, from its minutes.
+
+A replay of what might have been is worth something only where the members that really were there, replayed in the same
+way, give the lag and the wait that were observed."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from adapter.verdicts.plant import Consumers
+from adapter.verdicts.replay import Lane, Load, Replay, replayed
+from spark.errors import Unusable
+from spark.figures.model import Flags, Floats
+from spark.replay.minutes import Minutes
+
+BACKLOG_SECONDS = 30.0
+"""Of production: with more waiting, a member has always something to read."""
+ENOUGH_MINUTES = 10
+"""Fewer saturated minutes give a capacity that one slow minute could have made."""
+FITS_WITHIN = 0.25
+"""Of the observed wait's 95th percentile."""
+UNSTEADY_SHARE = 0.05
+"""Of the minutes, those in which the number of members changed."""
+FEW_PARTITIONS = 0.25
+"""Of all partitions: fewer have the lag while members have nothing else to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of one course of events, over the minutes in which the lag was known."""
+
+    wait_p50: float
+    wait_p95: float
+    wait_p99: float
+    minutes_above: int
+    """Those in which a message waited longer than promised."""
+    replica_hours: float
+    changes_a_day: float
+    lag_p95: float
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    capacity: float
+    """Messages per second of one member: the median of saturated minutes."""
+    saturated_minutes: int
+    observed: Figures
+    replayed: Figures
+    misfit: str
+    """Why the past is not reproduced, as a sentence; empty: it is."""
+
+    @property
+    def error(self) -> float:
+        """Of the replayed wait's 95th percentile, as a share of the observed one; infinite if nothing waited."""
+        observed, replayed = self.observed.wait_p95, self.replayed.wait_p95
+        return abs(replayed - observed) / observed if observed else float("inf") if replayed else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Courses:
+    """Minute by minute, for charts; NaN: not known."""
+
+    lag: Floats
+    wait_seconds: Floats
+    replicas: Floats
+
+
+def capacity_of(minutes: Minutes, partitions: int) -> tuple[float, int]:
+    """Returns the median that a member read in a minute in which all of them had a backlog, in messages/s, and of how
+    many minutes it is. Raises Unusable where there are too few."""
+    members = np.minimum(_members(minutes), partitions)
+    is_steady = (minutes.members_min == minutes.members_max) & (np.diff(members, prepend=members[0]) == 0)
+    before = np.concatenate([[np.nan], minutes.lag[:-1]])
+    waiting = BACKLOG_SECONDS / 60 * np.nan_to_num(minutes.produced)
+    has_backlog = (np.fmin(before, minutes.lag) > waiting) & (minutes.partitions_with_lag >= members) & (before > 0)
+    saturated = is_steady & has_backlog & (members > 0) & (minutes.consumed > 0)
+    number = int(np.count_nonzero(saturated))
+    if number < ENOUGH_MINUTES:
+        raise Unusable(
+            f"what a member can do is not known: all members had a backlog in {number} minutes of the range, "
+            f"and {ENOUGH_MINUTES} are needed"
+        )
+    return float(np.median(minutes.consumed[saturated] / members[saturated])) / 60, number
+
+
+def load_of(minutes: Minutes) -> Load:
+    known = np.flatnonzero(minutes.is_known)
+    lag, wait = (float(minutes.lag[known[0]]), float(minutes.wait_seconds[known[0]])) if len(known) else (0.0, 0.0)
+    return Load(minutes.produced, minutes.skew, lag, wait)
+
+
+def calibrated(minutes: Minutes, consumers: Consumers, promised: float) -> tuple[Calibration, Courses, Courses]:
+    """Replays the members that were there. Returns also the course that was observed, and that of the replay."""
+    capacity, saturated = capacity_of(minutes, consumers.width)
+    members = _members(minutes)
+    lane = Lane(load_of(minutes), replace(consumers, capacity=capacity), members=members.astype(np.int64))
+    (result,) = replayed([lane])
+    observed = Courses(minutes.lag, minutes.wait_seconds, np.where(np.isnan(minutes.members_max), np.nan, members))
+    again = as_served(minutes, result)
+    known = minutes.is_known
+    changes = int(np.count_nonzero(np.diff(members)))
+    was, replay = (figures_of(course, known, promised, changes) for course in (observed, again))
+    calibration = Calibration(capacity, saturated, was, replay, misfit="")
+    return replace(calibration, misfit=_misfit(calibration, minutes, consumers)), observed, again
+
+
+def as_served(minutes: Minutes, result: Replay) -> Courses:
+    """With the time between reading and committing, in which a message still waits as far as anybody can see."""
+    in_flight = in_flight_seconds(minutes)
+    wait = result.wait_seconds + np.where(np.nan_to_num(minutes.produced) > 0, in_flight, 0.0)
+    return Courses(result.lag, wait, result.replicas.astype(float))
+
+
+def in_flight_seconds(minutes: Minutes) -> float:
+    """The lower quartile of the waits of busy minutes: what waits although members keep up."""
+    waits = minutes.wait_seconds[minutes.is_known & (minutes.produced > 0)]
+    return float(np.percentile(waits, 25)) if len(waits) else 0.0
+
+
+def figures_of(course: Courses, known: Flags, promised: float, changes: int) -> Figures:
+    """`known`: the minutes that are compared; there is one at least."""
+    waits = course.wait_seconds[known]
+    p50, p95, p99 = np.percentile(waits, (50, 95, 99))
+    return Figures(
+        wait_p50=float(p50),
+        wait_p95=float(p95),
+        wait_p99=float(p99),
+        minutes_above=int(np.count_nonzero(waits > promised)),
+        replica_hours=float(np.nansum(course.replicas[known])) / 60,
+        changes_a_day=changes * 1440 / len(known),
+        lag_p95=float(np.percentile(course.lag[known], 95)),
+    )
+
+
+def _misfit(it: Calibration, minutes: Minutes, consumers: Consumers) -> str:
+    off = abs(it.replayed.wait_p95 - it.observed.wait_p95)
+    if off <= max(FITS_WITHIN * it.observed.wait_p95, consumers.interval_seconds):
+        return ""
+    known = minutes.is_known
+    changed = np.mean((minutes.members_min != minutes.members_max)[known])
+    if changed > UNSTEADY_SHARE:
+        return f"members came and went within {changed:.0%} of the minutes"
+    late = known & (minutes.wait_seconds > max(it.replayed.wait_p95, it.observed.wait_p50))
+    if late.any() and np.median(minutes.partitions_with_lag[late]) <= FEW_PARTITIONS * consumers.width:
+        few = int(np.median(minutes.partitions_with_lag[late]))
+        return f"in late minutes, {few} of {consumers.width} partitions had the lag: they were not read, or slowly"
+    if it.replayed.wait_p95 < it.observed.wait_p95:
+        return "messages waited longer than the minutes explain: in bursts within a minute, or for slower members"
+    return "members did more than in the minutes in which they were saturated"
+
+
+def _members(minutes: Minutes) -> Floats:
+    """Unknown minutes have those of the last known one."""
+    members = minutes.members_max
+    known = np.flatnonzero(~np.isnan(members))
+    if not len(known):
+        raise Unusable("the members of the group were not counted in the range")
+    latest = np.maximum.accumulate(np.where(np.isnan(members), known[0], np.arange(len(members))))
+    filled: Floats = members[latest]
+    return filled

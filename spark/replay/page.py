@@ -1,0 +1,213 @@
+"""Pure: a replay as text, as JSON, and as a page with charts of what was and of what would have been."""
+
+import json
+from collections.abc import Callable
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from spark.figures import formatting
+from spark.figures.model import Floats
+from spark.figures.periods import time_of
+from spark.replay.calibration import Figures
+from spark.replay.minutes import NUMPY_MINUTE, Minutes
+from spark.replay.outcome import Outcome
+from spark.report import svg_parts as svg
+from spark.report.templating import environment_of
+
+VERSION = "kafka-lag-replay/1"
+MOST_POINTS = 340
+
+Row = tuple[str, str, str]
+
+
+def text_of(
+    group: str, cluster: str, file: str, minutes: Minutes, promised: float, outcome: Outcome, zone: ZoneInfo
+) -> str:
+    wait = formatting.duration(promised)
+    heads = _heading(group, cluster, minutes, promised, zone), calibration_in_words(outcome), verdict(outcome, wait)
+    return "\n".join(
+        [
+            heads[0],
+            "",
+            *_table(("The members that were there, replayed", "observed", "replayed"), calibration_rows(outcome, wait)),
+            heads[1],
+            "",
+            *_table((f"With {file} from the start", "as it was", "with it"), outcome_rows(outcome, wait)),
+            heads[2],
+        ]
+    )
+
+
+def json_of(group: str, cluster: str, file: str, minutes: Minutes, promised: float, outcome: Outcome) -> str:
+    calibration = outcome.calibration
+    document = {
+        "version": VERSION,
+        "cluster": cluster,
+        "group": group,
+        "hpa": file,
+        "from": _iso(time_of(minutes.start[0])),
+        "to": _iso(time_of(minutes.start[-1] + NUMPY_MINUTE)),
+        "minutes": len(minutes),
+        "known_minutes": int(np.count_nonzero(minutes.is_known)),
+        "max_wait_seconds": promised,
+        "capacity": {"messages_per_second": calibration.capacity, "minutes": calibration.saturated_minutes},
+        "calibration": {
+            "fits": not calibration.misfit,
+            "misfit": calibration.misfit or None,
+            "observed": _figures(calibration.observed),
+            "replayed": _figures(calibration.replayed),
+        },
+        "with_hpa": {**_figures(outcome.figures), "kept_share": round(outcome.keeps, 6)},
+    }
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def page_of(
+    group: str, cluster: str, file: str, minutes: Minutes, promised: float, outcome: Outcome, zone: ZoneInfo
+) -> str:
+    wait = formatting.duration(promised)
+    was, would_be = outcome.observed, outcome.courses
+    axis = _axis(minutes, zone)
+    charts = (
+        _chart("Lag", "messages", axis, was.lag, would_be.lag, formatting.count, None),
+        _chart(
+            "Wait",
+            "of the oldest message",
+            axis,
+            was.wait_seconds,
+            would_be.wait_seconds,
+            formatting.duration,
+            promised,
+        ),
+        _chart(
+            "Replicas", "members, or wanted by the HPA", axis, was.replicas, would_be.replicas, formatting.count, None
+        ),
+    )
+    tables = (
+        (("The members that were there, replayed", "observed", "replayed"), calibration_rows(outcome, wait)),
+        ((f"With {file} from the start", "as it was", "with it"), outcome_rows(outcome, wait)),
+    )
+    return (
+        environment_of(svg.escaped)
+        .get_template("replay.html.j2")
+        .render(
+            heading=_heading(group, cluster, minutes, promised, zone),
+            sentences=(calibration_in_words(outcome), verdict(outcome, wait)),
+            tables=tables,
+            charts=charts,
+        )
+    )
+
+
+def calibration_rows(outcome: Outcome, wait: str) -> list[Row]:
+    return _rows(outcome.calibration.observed, outcome.calibration.replayed, wait)[:5]
+
+
+def outcome_rows(outcome: Outcome, wait: str) -> list[Row]:
+    return _rows(outcome.calibration.observed, outcome.figures, wait)
+
+
+def calibration_in_words(outcome: Outcome) -> str:
+    it = outcome.calibration
+    capacity = (
+        f"A member reads {formatting.rate(it.capacity)}: the median of "
+        f"{formatting.plural(it.saturated_minutes, 'minute')} in which all members had a backlog."
+    )
+    if it.misfit:
+        return f"The replay does not reproduce what happened, so nothing is recommended: {it.misfit}. {capacity}"
+    return f"The replay reproduces what happened. {capacity}"
+
+
+def verdict(outcome: Outcome, wait: str) -> str:
+    if outcome.calibration.misfit:
+        return "What the HPA would have done is shown for comparison only."
+    was, would_be = outcome.calibration.observed, outcome.figures
+    hours = formatting.change(would_be.replica_hours, was.replica_hours)
+    return (
+        f"With this HPA, no message would have waited longer than {wait} in {formatting.share(outcome.keeps)} of the "
+        f"minutes; replica-hours would have changed by {hours}."
+    )
+
+
+def _rows(was: Figures, then: Figures, wait: str) -> list[Row]:
+    def row(name: str, said: Callable[[float], str], value: str) -> Row:
+        return name, said(getattr(was, value)), said(getattr(then, value))
+
+    return [
+        row("wait p50", formatting.duration, "wait_p50"),
+        row("wait p95", formatting.duration, "wait_p95"),
+        row("wait p99", formatting.duration, "wait_p99"),
+        row(f"minutes above {wait}", formatting.count, "minutes_above"),
+        row("lag p95", formatting.count, "lag_p95"),
+        row("replica-hours", formatting.count, "replica_hours"),
+        row("changes a day", formatting.decimal, "changes_a_day"),
+    ]
+
+
+def _heading(group: str, cluster: str, minutes: Minutes, promised: float, zone: ZoneInfo) -> str:
+    since, until = time_of(minutes.start[0]), time_of(minutes.start[-1] + NUMPY_MINUTE)
+    span = f"{formatting.moment(since, zone)} to {formatting.moment(until, zone)} ({zone.key})"
+    return (
+        f"Group {formatting.name(group)} on cluster {formatting.name(cluster)}, {span}, "
+        f"{formatting.plural(len(minutes), 'minute')}; a message may wait {formatting.duration(promised)}."
+    )
+
+
+def _table(head: Row, rows: list[Row]) -> list[str]:
+    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(3)]
+    return [f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}".rstrip() for row in (head, *rows)]
+
+
+def _figures(of: Figures) -> dict[str, float]:
+    names = ("wait_p50", "wait_p95", "wait_p99", "minutes_above", "lag_p95", "replica_hours", "changes_a_day")
+    return {name: round(getattr(of, name), 6) for name in names}
+
+
+def _iso(time: datetime) -> str:
+    return time.isoformat().replace("+00:00", "Z")
+
+
+def _axis(minutes: Minutes, zone: ZoneInfo) -> svg.Axis:
+    each = max(1, -(-len(minutes) // MOST_POINTS))
+    times = [time_of(at).astimezone(zone) for at in minutes.start[::each]]
+    labels = tuple(
+        ((at + 0.5) * each / len(minutes), f"{times[at]:%d %b %H:%M}")
+        for at in np.linspace(0, len(times) - 1, 5)[1:4].astype(int).tolist()
+    )
+    return svg.Axis(
+        across=np.minimum((np.arange(len(times)) + 0.5) * each / len(minutes), 1.0),
+        breaks=np.zeros(len(times)),
+        width=each / len(minutes),
+        times=tuple(f"{time:%a %d %b %H:%M}" + (f" and {each} minutes on" if each > 1 else "") for time in times),
+        labels=labels if len(times) > 4 else (),
+        each=each,
+    )
+
+
+def _chart(
+    title: str,
+    unit: str,
+    axis: svg.Axis,
+    was: Floats,
+    would_be: Floats,
+    said: Callable[[float], str],
+    limit: float | None,
+) -> svg.Chart:
+    first, second = axis.thin(was), axis.thin(would_be)
+    most = float(np.nanmax(np.concatenate([first, second, [limit or 1.0]])))
+    frame = svg.Frame(*svg.nice_top(most))
+    texts = [f"was {said(a)}, would have been {said(b)}" for a, b in zip(first, second, strict=True)]
+    drawn = svg.line(frame, axis, first, "made") + svg.line(frame, axis, second, "used")
+    drawn += "" if limit is None else svg.limit_line(frame, limit)
+    legend = (("made", "as it was"), ("used", "with the HPA"))
+    return svg.Chart(
+        title,
+        f"{unit}, most of {axis.each} min" if axis.each > 1 else unit,
+        f"was at most {said(float(np.nanmax(first)))}, would have been at most {said(float(np.nanmax(second)))}",
+        svg.grid(frame, axis.labels, said if title == "Wait" else formatting.short)
+        + drawn
+        + svg.tooltips(frame, axis, texts),
+        legend if limit is None else (*legend, ("limit", said(limit))),
+    )

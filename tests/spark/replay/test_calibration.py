@@ -1,0 +1,82 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from adapter.verdicts.plant import Consumers
+from spark.errors import Unusable
+from spark.replay.calibration import calibrated, capacity_of
+from spark.replay.minutes import Minutes
+from tests.support.history.minutes import read_by
+
+CONSUMERS = Consumers(np.nan, (12,), interval_seconds=10.0)
+DAY = np.arange(1440)
+WAVE = 60 * (100 + 80 * np.sin(DAY / 1440 * 2 * np.pi))
+"""Messages of each minute: 20/s to 180/s."""
+STEADY = read_by(WAVE, np.full(1440, 3.0), 50.0)
+"""Three members that do 50/s each: from 150/s on, messages wait."""
+
+
+def test_what_a_member_can_do_is_the_median_of_minutes_in_which_all_had_a_backlog() -> None:
+    capacity, minutes = capacity_of(STEADY, 12)
+
+    assert capacity == pytest.approx(50, rel=0.02)
+    assert 200 < minutes < 800
+
+
+def test_without_saturated_minutes_nothing_can_be_replayed() -> None:
+    idle = read_by(WAVE, np.full(1440, 6.0), 50.0)
+
+    with pytest.raises(Unusable, match="what a member can do is not known: all members had a backlog in 0 minutes"):
+        capacity_of(idle, 12)
+
+
+def test_members_that_were_never_counted_are_named() -> None:
+    with pytest.raises(Unusable, match="members of the group were not counted"):
+        capacity_of(replace(STEADY, members_max=np.full(1440, np.nan)), 12)
+
+
+@pytest.mark.parametrize("members", [np.full(1440, 3.0), np.where(DAY < 480, 2.0, 4.0)])
+def test_a_past_that_members_explain_is_reproduced(members: np.ndarray) -> None:
+    calibration, observed, again = calibrated(read_by(WAVE, members, 50.0), CONSUMERS, 60.0)
+
+    assert calibration.misfit == ""
+    assert calibration.error < 0.1
+    assert again.lag == pytest.approx(observed.lag, rel=0.1, abs=1000)
+    assert calibration.replayed.minutes_above == pytest.approx(calibration.observed.minutes_above, rel=0.1)
+
+
+def unsteady() -> Minutes:
+    """Every tenth minute, two of three members were away for a part that the minute does not show."""
+    late = np.where(DAY % 10 == 0, STEADY.wait_seconds + 9000, STEADY.wait_seconds)
+    return replace(STEADY, wait_seconds=late, members_min=np.where(DAY % 10 == 0, 1.0, 3.0))
+
+
+def poisoned() -> Minutes:
+    """One partition is not read for half of the day, and the replay does not know of it."""
+    late = np.where(DAY >= 720, STEADY.wait_seconds + 60.0 * (DAY - 720), STEADY.wait_seconds)
+    return replace(STEADY, wait_seconds=late, partitions_with_lag=np.where(DAY >= 720, 1.0, STEADY.partitions_with_lag))
+
+
+def bursting() -> Minutes:
+    return replace(STEADY, wait_seconds=STEADY.wait_seconds * 2)
+
+
+def quicker() -> Minutes:
+    return replace(STEADY, wait_seconds=STEADY.wait_seconds / 2)
+
+
+@pytest.mark.parametrize(
+    ("of", "why"),
+    [
+        (unsteady(), "members came and went within 10% of the minutes"),
+        (poisoned(), "1 of 12 partitions had the lag"),
+        (bursting(), "in bursts within a minute"),
+        (quicker(), "members did more than"),
+    ],
+)
+def test_what_does_not_fit_is_named(of: Minutes, why: str) -> None:
+    calibration, _, _ = calibrated(of, CONSUMERS, 60.0)
+
+    assert why in calibration.misfit
+    assert calibration.error > 0.25
