@@ -31,6 +31,11 @@ def test_without_saturated_minutes_nothing_can_be_replayed() -> None:
         capacity_of(idle, 12)
 
 
+def test_minutes_in_which_some_members_had_nothing_to_read_show_no_capacity() -> None:
+    with pytest.raises(Unusable, match="in 0 minutes"):
+        capacity_of(replace(STEADY, partitions_with_lag=np.full(1440, 2.0)), 12)
+
+
 def test_members_that_were_never_counted_are_named() -> None:
     with pytest.raises(Unusable, match="members of the group were not counted"):
         capacity_of(replace(STEADY, members_max=np.full(1440, np.nan)), 12)
@@ -42,6 +47,7 @@ def test_a_past_that_members_explain_is_reproduced(members: np.ndarray) -> None:
 
     assert calibration.misfit == ""
     assert calibration.error < 0.1
+    assert calibration.replayed.wait_p50 == pytest.approx(calibration.observed.wait_p50, rel=0.05, abs=1)
     assert again.lag == pytest.approx(observed.lag, rel=0.1, abs=1000)
     assert calibration.replayed.minutes_above == pytest.approx(calibration.observed.minutes_above, rel=0.1)
 
