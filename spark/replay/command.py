@@ -22,7 +22,7 @@ from spark.pipeline.runs import Say
 from spark.replay.hpa_file import check_scales_on_lag, hpa_in
 from spark.replay.minutes import Minutes, MinutesRead, minutes_of, rows_of_group
 from spark.replay.outcome import Question, outcome_of
-from spark.replay.page import json_of, page_of, text_of
+from spark.replay.page import Answer, json_of, page_of, text_of
 from spark.report.request import parsed_time, zone_of
 from spark.report.tables import Tables
 from spark.storage.location import files_at
@@ -104,11 +104,12 @@ def replay(
     question = Question(minutes, consumers, request.hpa, request.promised_seconds)
     (outcome,) = run(session(), outcome_of, [question], f"replay of group {request.group}")
     check()
-    shown = (request.group, found.cluster, request.hpa_file.name, minutes, request.promised_seconds, outcome)
-    text = text_of(*shown, request.zone)
+    name, promised = request.hpa_file.name, request.promised_seconds
+    answer = Answer(request.group, found.cluster, name, minutes, promised, outcome, request.zone)
+    text = text_of(answer)
     if output is not None:
-        page, document = page_of(*shown, request.zone), json_of(*shown)
-        _publish(output, {"replay.html": page, "replay.json": document, "replay.txt": f"{text}\n"})
+        documents = {"replay.html": page_of(answer), "replay.json": json_of(answer), "replay.txt": f"{text}\n"}
+        _publish(output, documents)
     return text
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -22,36 +23,65 @@ MOST_POINTS = 340
 Row = tuple[str, str, str]
 
 
-def text_of(
-    group: str, cluster: str, file: str, minutes: Minutes, promised: float, outcome: Outcome, zone: ZoneInfo
-) -> str:
-    wait = formatting.duration(promised)
-    heads = _heading(group, cluster, minutes, promised, zone), calibration_in_words(outcome), verdict(outcome, wait)
-    return "\n".join(
-        [
-            heads[0],
-            "",
-            *_table(("The members that were there, replayed", "observed", "replayed"), calibration_rows(outcome, wait)),
-            heads[1],
-            "",
-            *_table((f"With {file} from the start", "as it was", "with it"), outcome_rows(outcome, wait)),
-            heads[2],
-        ]
-    )
+@dataclass(frozen=True, slots=True)
+class Answer:
+    group: str
+    cluster: str
+    file: str
+    """The name of the HPA's file."""
+    minutes: Minutes
+    promised_seconds: float
+    outcome: Outcome
+    zone: ZoneInfo
+    """In which times are shown."""
+
+    @property
+    def wait(self) -> str:
+        """How long a message may wait."""
+        return formatting.duration(self.promised_seconds)
+
+    @property
+    def span(self) -> tuple[datetime, datetime]:
+        return time_of(self.minutes.start[0]), time_of(self.minutes.start[-1] + NUMPY_MINUTE)
+
+    @property
+    def tables(self) -> tuple[tuple[Row, list[Row]], ...]:
+        """Heads and rows: of the calibration, and of the HPA."""
+        observed, again = self.outcome.calibration.observed, self.outcome.calibration.replayed
+        return (
+            (("The members that were there, replayed", "observed", "replayed"), _rows(observed, again, self.wait)[:5]),
+            (
+                (f"With {self.file} from the start", "as it was", "with it"),
+                _rows(observed, self.outcome.figures, self.wait),
+            ),
+        )
+
+    @property
+    def sentences(self) -> tuple[str, str]:
+        """One for each of the tables."""
+        return calibration_in_words(self.outcome), verdict(self.outcome, self.wait)
 
 
-def json_of(group: str, cluster: str, file: str, minutes: Minutes, promised: float, outcome: Outcome) -> str:
-    calibration = outcome.calibration
+def text_of(answer: Answer) -> str:
+    lines = [heading(answer)]
+    for (head, rows), sentence in zip(answer.tables, answer.sentences, strict=True):
+        lines += ["", *_table(head, rows), sentence]
+    return "\n".join(lines)
+
+
+def json_of(answer: Answer) -> str:
+    calibration, outcome = answer.outcome.calibration, answer.outcome
+    since, until = answer.span
     document = {
         "version": VERSION,
-        "cluster": cluster,
-        "group": group,
-        "hpa": file,
-        "from": _iso(time_of(minutes.start[0])),
-        "to": _iso(time_of(minutes.start[-1] + NUMPY_MINUTE)),
-        "minutes": len(minutes),
-        "known_minutes": int(np.count_nonzero(minutes.is_known)),
-        "max_wait_seconds": promised,
+        "cluster": answer.cluster,
+        "group": answer.group,
+        "hpa": answer.file,
+        "from": _iso(since),
+        "to": _iso(until),
+        "minutes": len(answer.minutes),
+        "known_minutes": int(np.count_nonzero(answer.minutes.is_known)),
+        "max_wait_seconds": answer.promised_seconds,
         "capacity": {"messages_per_second": calibration.capacity, "minutes": calibration.saturated_minutes},
         "calibration": {
             "fits": not calibration.misfit,
@@ -64,49 +94,24 @@ def json_of(group: str, cluster: str, file: str, minutes: Minutes, promised: flo
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
-def page_of(
-    group: str, cluster: str, file: str, minutes: Minutes, promised: float, outcome: Outcome, zone: ZoneInfo
-) -> str:
-    wait = formatting.duration(promised)
-    was, would_be = outcome.observed, outcome.courses
-    axis = _axis(minutes, zone)
+def page_of(answer: Answer) -> str:
+    was, would_be, axis = answer.outcome.observed, answer.outcome.courses, _axis(answer.minutes, answer.zone)
+    count, duration, limit = formatting.count, formatting.duration, answer.promised_seconds
     charts = (
-        _chart("Lag", "messages", axis, was.lag, would_be.lag, formatting.count, None),
-        _chart(
-            "Wait",
-            "of the oldest message",
-            axis,
-            was.wait_seconds,
-            would_be.wait_seconds,
-            formatting.duration,
-            promised,
-        ),
-        _chart(
-            "Replicas", "members, or wanted by the HPA", axis, was.replicas, would_be.replicas, formatting.count, None
-        ),
+        _chart("Lag", "messages", axis, was.lag, would_be.lag, count, None),
+        _chart("Wait", "of the oldest message", axis, was.wait_seconds, would_be.wait_seconds, duration, limit),
+        _chart("Replicas", "members, or wanted by the HPA", axis, was.replicas, would_be.replicas, count, None),
     )
-    tables = (
-        (("The members that were there, replayed", "observed", "replayed"), calibration_rows(outcome, wait)),
-        ((f"With {file} from the start", "as it was", "with it"), outcome_rows(outcome, wait)),
-    )
+    template = environment_of(svg.escaped).get_template("replay.html.j2")
+    return template.render(heading=heading(answer), sentences=answer.sentences, tables=answer.tables, charts=charts)
+
+
+def heading(answer: Answer) -> str:
+    since, until = (formatting.moment(at, answer.zone) for at in answer.span)
     return (
-        environment_of(svg.escaped)
-        .get_template("replay.html.j2")
-        .render(
-            heading=_heading(group, cluster, minutes, promised, zone),
-            sentences=(calibration_in_words(outcome), verdict(outcome, wait)),
-            tables=tables,
-            charts=charts,
-        )
+        f"Group {formatting.name(answer.group)} on cluster {formatting.name(answer.cluster)}, {since} to {until} "
+        f"({answer.zone.key}), {formatting.plural(len(answer.minutes), 'minute')}; a message may wait {answer.wait}."
     )
-
-
-def calibration_rows(outcome: Outcome, wait: str) -> list[Row]:
-    return _rows(outcome.calibration.observed, outcome.calibration.replayed, wait)[:5]
-
-
-def outcome_rows(outcome: Outcome, wait: str) -> list[Row]:
-    return _rows(outcome.calibration.observed, outcome.figures, wait)
 
 
 def calibration_in_words(outcome: Outcome) -> str:
@@ -144,15 +149,6 @@ def _rows(was: Figures, then: Figures, wait: str) -> list[Row]:
         row("replica-hours", formatting.count, "replica_hours"),
         row("changes a day", formatting.decimal, "changes_a_day"),
     ]
-
-
-def _heading(group: str, cluster: str, minutes: Minutes, promised: float, zone: ZoneInfo) -> str:
-    since, until = time_of(minutes.start[0]), time_of(minutes.start[-1] + NUMPY_MINUTE)
-    span = f"{formatting.moment(since, zone)} to {formatting.moment(until, zone)} ({zone.key})"
-    return (
-        f"Group {formatting.name(group)} on cluster {formatting.name(cluster)}, {span}, "
-        f"{formatting.plural(len(minutes), 'minute')}; a message may wait {formatting.duration(promised)}."
-    )
 
 
 def _table(head: Row, rows: list[Row]) -> list[str]:
