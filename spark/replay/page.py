@@ -99,7 +99,9 @@ def page_of(answer: Answer) -> str:
     count, duration, limit = formatting.count, formatting.duration, answer.promised_seconds
     charts = (
         _chart("Lag", "messages", axis, was.lag, would_be.lag, count, None),
-        _chart("Wait", "of the oldest message", axis, was.wait_seconds, would_be.wait_seconds, duration, limit),
+        _chart(
+            "Wait", "seconds, of the oldest message", axis, was.wait_seconds, would_be.wait_seconds, duration, limit
+        ),
         _chart("Replicas", "members, or wanted by the HPA", axis, was.replicas, would_be.replicas, count, None),
     )
     template = environment_of(svg.escaped).get_template("replay.html.j2")
@@ -202,8 +204,6 @@ def _chart(
         title,
         f"{unit}, most of {axis.each} min" if axis.each > 1 else unit,
         f"was at most {said(float(np.nanmax(first)))}, would have been at most {said(float(np.nanmax(second)))}",
-        svg.grid(frame, axis.labels, said if title == "Wait" else formatting.short)
-        + drawn
-        + svg.tooltips(frame, axis, texts),
+        svg.grid(frame, axis.labels) + drawn + svg.tooltips(frame, axis, texts),
         legend if limit is None else (*legend, ("limit", said(limit))),
     )
