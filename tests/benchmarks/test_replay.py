@@ -59,7 +59,7 @@ def test_costs_are_those_of_the_event_log() -> None:
         {"Event": "SparkListenerApplicationStart", "Timestamp": 1_000},
         *job(0, "last values of 2026-11-20 00:00, 12 million rows", 4_000, 7_000, 3),
         *job(1, "deltas 2026-11-20 00:00, 24 million rows", 8_200, 20_000, 11, 13),
-        *job(2, "hourly and daily 2026-11-20", 20_000, 21_000, 1),
+        *job(2, "hourly, daily and minutes 2026-11-20", 20_000, 21_000, 1),
     ]
 
     costs = costs_in(map(json.dumps, events), History(hours=24, rows=1_000_000, series=10_000))
