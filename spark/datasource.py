@@ -50,8 +50,8 @@ SQL_TYPES = {
 class OffsetHistory(api.DataSource):
     """`spark.read.format("kafka_lag_history")`. `load()` takes the history's location. Options: `table`, which is
     `samples`, `deltas`, `totals`, `partitions`, `hourly`, `daily` or `minutes`; `columns`, names with commas, where
-    fewer than all are wanted. Filters on `date`, `hour`, `cluster`, `group`, `topic` and the table's own time are pushed
-    down."""
+    fewer than all are wanted. Filters on `date`, `hour`, `cluster`, `group`, `topic` and the table's own time are
+    pushed down."""
 
     @classmethod
     def name(cls) -> str:
