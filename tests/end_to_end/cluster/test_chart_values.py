@@ -144,7 +144,7 @@ USUAL: dict[str, tuple[str, str, object]] = {
     "prometheusRule.alerts, severity": ("PrometheusRule", f"{ALERTS}/1/labels/severity", "critical"),
     "prometheusRule.alerts, threshold in days": (
         "PrometheusRule",
-        f"{ALERTS}/7/expr",
+        f"{ALERTS}/8/expr",
         f"min by (namespace, certificate) ({EXPIRATION}) < time() + 7 * 86400",
     ),
     "prometheusRule.alerts, enabled": ("PrometheusRule", f"{ALERTS}/-1/alert", "KafkaLagAdapterHistoryNotWritten"),
