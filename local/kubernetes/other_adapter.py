@@ -1,4 +1,5 @@
-"""Another server of external metrics, as KEDA or Datadog are: it knows neither Kafka nor this project's adapter.
+"""Another server of external and custom metrics, as KEDA, Datadog or prometheus-adapter are: it knows neither Kafka nor
+this project's adapter.
 
 It believes the front proxy and bearer tokens, and asks kube-apiserver whether the caller may read: `python -m
 local.kubernetes.other_adapter --help`"""
@@ -25,6 +26,10 @@ from local.processes import Process, free_port, start, wait_until
 
 GROUP, VERSION = "external.metrics.k8s.io", "v1beta1"
 METRICS = f"/apis/{GROUP}/{VERSION}"
+CUSTOM_GROUP, CUSTOM_VERSION = "custom.metrics.k8s.io", "v1beta2"
+CUSTOM_METRICS = f"/apis/{CUSTOM_GROUP}/{CUSTOM_VERSION}"
+REQUESTS = "http-requests"
+"""A custom metric of pods."""
 NAME = "other-adapter"
 QUEUE, PAGE, OURS = "queue-depth@others:jobs", "page", "kafka_consumergroup_lag"
 """A metric with a value; one that is answered with a page for people; and one that the lag adapter has too."""
@@ -113,8 +118,7 @@ class _Reviews:
         status = self._asked("authentication.k8s.io", "TokenReview", {"token": token})
         return status["user"] if status.get("authenticated") else None
 
-    def may_list(self, user: Mapping[str, Any], namespace: str, metric: str) -> bool:
-        wish = {"namespace": namespace, "verb": "list", "group": GROUP, "version": VERSION, "resource": metric}
+    def may(self, user: Mapping[str, Any], wish: Mapping[str, str]) -> bool:
         spec = {"user": user["username"], "groups": user["groups"], "resourceAttributes": wish}
         return bool(self._asked("authorization.k8s.io", "SubjectAccessReview", spec)["allowed"])
 
@@ -136,21 +140,56 @@ class _Handler(BaseHTTPRequestHandler):
         if user is None:
             self._refuse(401, "Unauthorized", "Unauthorized")
         elif parts.path == METRICS:
-            kind = {"singularName": "", "namespaced": True, "kind": "ExternalMetricValueList", "verbs": ["get"]}
-            resources = [{"name": name, **kind} for name in (QUEUE, PAGE, OURS)]
-            self._reply(200, {"kind": "APIResourceList", "groupVersion": f"{GROUP}/{VERSION}", "resources": resources})
+            self._list(f"{GROUP}/{VERSION}", "ExternalMetricValueList", [QUEUE, PAGE, OURS])
         elif parts.path.startswith(f"{METRICS}/namespaces/"):
             namespace, _, metric = parts.path.removeprefix(f"{METRICS}/namespaces/").partition("/")
             selector = parse_qs(parts.query).get("labelSelector", [""])[0]
             self._read(user, unquote(namespace), unquote(metric), selector)
+        elif parts.path == CUSTOM_METRICS:
+            self._list(f"{CUSTOM_GROUP}/{CUSTOM_VERSION}", "MetricValueList", [f"pods/{REQUESTS}"])
+        elif parts.path.startswith(f"{CUSTOM_METRICS}/namespaces/"):
+            self._read_pods(user, *map(unquote, parts.path.removeprefix(f"{CUSTOM_METRICS}/namespaces/").split("/")))
         else:
             self._refuse(404, "NotFound", "nothing is here")
 
-    def _read(self, user: Mapping[str, Any], namespace: str, metric: str, selector: str) -> None:
+    def _list(self, version: str, kind: str, names: Sequence[str]) -> None:
+        rest = {"singularName": "", "namespaced": True, "kind": kind, "verbs": ["get"]}
+        resources = [{"name": name, **rest} for name in names]
+        self._reply(200, {"kind": "APIResourceList", "groupVersion": version, "resources": resources})
+
+    def _read_pods(self, user: Mapping[str, Any], namespace: str, resource: str, name: str, metric: str) -> None:
+        self._note(user)
+        group = {"group": CUSTOM_GROUP, "version": CUSTOM_VERSION}
+        wish = {
+            **group,
+            "verb": "get",
+            "namespace": namespace,
+            "resource": resource,
+            "name": name,
+            "subresource": metric,
+        }
+        if not self.reviews.may(user, wish):
+            self._refuse(403, "Forbidden", f"other: {user['username']} may not get {resource}/{metric} in {namespace}")
+            return
+        pod = {"kind": "Pod", "namespace": namespace, "name": "any-0", "apiVersion": "v1"}
+        item = {
+            "describedObject": pod,
+            "metric": {"name": metric},
+            "timestamp": "2026-11-21T11:48:29Z",
+            "value": "7500m",
+        }
+        version = f"{CUSTOM_GROUP}/{CUSTOM_VERSION}"
+        self._reply(200, {"kind": "MetricValueList", "apiVersion": version, "metadata": {}, "items": [item]})
+
+    def _note(self, user: Mapping[str, Any]) -> None:
         seen = {"path": self.path, "user": user["username"], "headers": sorted(name.lower() for name in self.headers)}
         sys.stdout.write(json.dumps(seen) + "\n")
         sys.stdout.flush()
-        if not self.reviews.may_list(user, namespace, metric):
+
+    def _read(self, user: Mapping[str, Any], namespace: str, metric: str, selector: str) -> None:
+        self._note(user)
+        wish = {"namespace": namespace, "verb": "list", "group": GROUP, "version": VERSION, "resource": metric}
+        if not self.reviews.may(user, wish):
             self._refuse(403, "Forbidden", f"other: {user['username']} may not list {metric} in {namespace}")
         elif metric == QUEUE:
             labels = {"selector": selector}

@@ -18,12 +18,13 @@ import pytest
 import urllib3
 import yaml
 
-from local.adapter import API_SERVICE, external_name, process
+from apiservice.api_group import CUSTOM
+from local.adapter import API_SERVICE, API_SERVICES, external_name, process
 from local.kafka.broker import Kafka
 from local.kafka.tools import create_topic
 from local.kubernetes.control_plane import ControlPlane, Manifest
+from local.kubernetes.other_adapter import CUSTOM_METRICS, OURS, PAGE, QUEUE, REQUESTS, OtherAdapter, other_adapter
 from local.kubernetes.other_adapter import NAME as OTHER
-from local.kubernetes.other_adapter import OURS, PAGE, QUEUE, OtherAdapter, other_adapter
 from local.manifests.check import MANIFESTS, load, read
 from local.manifests.shipped import NAME, placed
 from local.processes import free_port, wait_until
@@ -274,6 +275,36 @@ def test_the_upstream_can_be_taken_out_of_the_settings_and_back_in_while_the_ada
     wait_until(lambda: not cluster.statuses(), "no condition of an upstream", WAIT_SECONDS)
     cluster.adapter.settings.write_text(yaml.safe_dump(whole))
     cluster.wait_for(THEIRS, 200)
+
+
+def test_custom_metrics_of_another_server_are_read_through_the_adapter_beside_ours(cluster: Cluster) -> None:
+    for role in ("registration", "metrics-reader"):
+        patch = yaml.safe_load((MANIFESTS / "custom-metrics" / f"patch-cluster-role-{role}.yaml").read_text())
+        path = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{NAME}-{role}"
+        cluster.plane.ask("PATCH", path, patch, content_type="application/json-patch+json")
+    before = cluster.adapter.settings.read_text()
+    settings = yaml.safe_load(before)
+    custom = {"register": True, "upstream": settings["upstream"]}
+    theirs = f"{CUSTOM_METRICS}/namespaces/default/pods/*/{REQUESTS}?labelSelector=app%3Dany"
+    cluster.adapter.settings.write_text(yaml.safe_dump({**settings, "customMetrics": custom}))
+    try:
+        cluster.wait_for(theirs, 200, '"7500m"')
+        selected = "metricLabelSelector=group%3Dbeside"
+        cluster.wait_for(f"{CUSTOM_METRICS}/namespaces/default/services/any/{OURS}?{selected}", 200, '"value":"0"')
+        seen = cluster.other.seen[-1]
+        assert seen["user"] == f"system:serviceaccount:{PLACE}:{NAME}"
+        assert seen["path"] == theirs.replace("*", "%2A")
+
+        def is_listed() -> bool:
+            names = {each["name"] for each in cluster.plane.get(CUSTOM_METRICS)["resources"]}
+            return {f"pods/{REQUESTS}", f"services/{OURS}"} < names
+
+        wait_until(is_listed, "the other server's metric in the list", WAIT_SECONDS)
+    finally:
+        cluster.adapter.settings.write_text(before)
+        cluster.wait_for(theirs, 404, f"no metric '{REQUESTS}' is served")  # so nobody creates them again
+        for group in CUSTOM:
+            cluster.plane.request("DELETE", f"{API_SERVICES}/{group.api_service}")
 
 
 def test_a_server_that_is_gone_takes_no_metric_of_ours_along(cluster: Cluster) -> None:
