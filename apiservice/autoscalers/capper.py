@@ -10,7 +10,7 @@ from functools import partial
 from adapter.errors import AdapterError
 from adapter.metrics.partitions import Readable
 from adapter.metrics.query import Metrics
-from apiservice.autoscalers.annotations import MAX_REPLICAS, MAX_REPLICAS_BEFORE, CapWish, cap_wish_of
+from apiservice.autoscalers.annotations import COUNT, MAX_REPLICAS, MAX_REPLICAS_BEFORE, CapWish, cap_wish_of
 from apiservice.autoscalers.autoscaler import Autoscaler
 from apiservice.autoscalers.cap import UNKNOWN, Limit, Smaller, limit_of, maximum_of, smaller_of
 from apiservice.autoscalers.followed import Place
@@ -64,7 +64,7 @@ class Capper:
         """Nothing asks for it any more, or nothing may be changed any more."""
         is_owner, others = _owners(hpa)
         before = hpa.annotations[MAX_REPLICAS_BEFORE]
-        if is_owner and not others and before.isdecimal():
+        if is_owner and not others and COUNT.fullmatch(before):  # an HPA's owner can write anything there
             former = max(int(before), hpa.minimum, 1)
             if self._writes.apply_maximum(hpa, former, None):
                 text = f"maxReplicas was {hpa.maximum} and is {former} again: it no longer follows the partitions"

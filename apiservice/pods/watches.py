@@ -35,12 +35,12 @@ class PodWatches(Repeating):
         return None if running is None else running[1].current
 
     def turn(self) -> float:
-        wanted = sorted(self._wanted())[:MOST_NAMESPACES]
-        for namespace in self._running.keys() - set(wanted):
+        wanted = set(self._wanted())
+        for namespace in self._running.keys() - wanted:
             self._end(namespace, 0.0)
-        for namespace in wanted:
-            if namespace not in self._running:
-                self._begin(namespace)
+        # Those that are watched come first, so that a new HPA takes no pods from the HPAs of others.
+        for namespace in sorted(wanted - self._running.keys())[: MOST_NAMESPACES - len(self._running)]:
+            self._begin(namespace)
         return LOOK_SECONDS
 
     def stop(self, timeout_seconds: float) -> None:

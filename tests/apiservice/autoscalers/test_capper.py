@@ -279,6 +279,17 @@ def test_what_somebody_else_sets_by_then_is_not_restored(world: World) -> None:
     assert (world.maximum, world.before) == (7, None)
 
 
+@pytest.mark.parametrize("former", ["9" * 5000, "9999999999", "0", "-1", "many"])
+def test_a_former_number_that_somebody_has_spoilt_is_removed_and_the_value_stays(world: World, former: str) -> None:
+    world.look()
+    world.annotate(MAX_REPLICAS_BEFORE, former)
+    world.annotate(MAX_REPLICAS, None)
+
+    world.look()
+
+    assert (world.maximum, world.before) == (3, None)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [

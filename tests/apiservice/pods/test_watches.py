@@ -80,6 +80,26 @@ def test_pods_that_come_change_and_go_are_followed(watched: Watched) -> None:
     watched.wait_for(["shop-1"])
 
 
+def test_a_namespace_beyond_the_most_waits_until_another_one_is_no_longer_asked_for(
+    watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watches, "MOST_NAMESPACES", 2)
+    full = Watched(watched.fake, tmp_path)
+    try:
+        full.wanted = {"shop", "other"}
+        full.watches.turn()
+        full.wait_for(["shop-0"])
+        full.wanted = {"shop", "other", "mail"}
+        full.watches.turn()
+        assert (full.names(), full.names("mail")) == (["shop-0"], None)
+
+        full.wanted = {"shop", "mail"}
+        full.watches.turn()
+        full.wait_for(["mail-0"], "mail")
+    finally:
+        full.watches.stop(WAIT_SECONDS)
+
+
 def test_a_missing_right_is_said_once_for_all_namespaces_and_ends_with_the_last_failure(
     watched: Watched, caplog: pytest.LogCaptureFixture
 ) -> None:
