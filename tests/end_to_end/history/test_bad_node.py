@@ -28,7 +28,15 @@ with started(SparkSettings(master)) as session:
     until = datetime.fromisoformat(now)
     compact(files_at(location), lambda: session, until, until, print, limits=BatchLimits(of_task=1))
 """
-SETTINGS = ("spark.excludeOnFailure.enabled=true", "spark.eventLog.enabled=true", "spark.eventLog.compress=false")
+SETTINGS = (
+    "spark.excludeOnFailure.enabled=true",
+    # Otherwise the good node could be done before the bad one is there.
+    "spark.cores.max=2",
+    "spark.scheduler.minRegisteredResourcesRatio=1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime=120s",
+    "spark.eventLog.enabled=true",
+    "spark.eventLog.compress=false",
+)
 UNREACHABLE = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
 
 
@@ -43,11 +51,7 @@ def test_tasks_that_fail_on_a_bad_node_are_done_by_another(real_bucket: RealBuck
     real_bucket.lay(here)
     compacted(here)
     events.mkdir()
-    conf = (
-        "spark.excludeOnFailure.enabled=true",
-        "spark.eventLog.enabled=true",
-        f"spark.eventLog.dir={events.as_uri()}",
-    )
+    conf = (*SETTINGS, f"spark.eventLog.dir={events.as_uri()}")
     with scratch("spark-cluster") as home, spark_cluster(home, workers=1) as cluster:
         cluster.start_worker(UNREACHABLE)
         wait_until(lambda: cluster.state().get("aliveworkers") == 2, "both workers", 120)
