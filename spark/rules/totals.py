@@ -24,22 +24,25 @@ def topic_totals_of(deltas: TableRows) -> TableRows:
     state = deltas["state"]
     is_uncommitted, is_stale = (state == deltas.code("state", each) for each in ("no_commit", "stale"))
     is_settled = (deltas["lag"] >= 0) | (is_uncommitted & (deltas["log_end"] >= 0))
-    lag, with_lag = sums(deltas["lag"][order], begins)
+    lags = deltas["lag"][order]
+    lag, with_lag = sums(lags, begins)
     unknown = counts((~is_stale & ~is_settled)[order], begins)
     has_lag = (unknown == 0) & (with_lag > 0)
     produced, _ = sums(deltas["produced"][order], begins)
     seconds = deltas["seconds"][order]
     is_waiting = has_backlog(deltas, moment)[order]
     interval = greatest(deltas["interval_seconds"][order], begins)
+    bounds = deltas["wait_is_bound"]  # seldom any
+    is_bound = counts(bounds[order], begins) > 0 if bounds.any() else np.zeros(len(begins), np.bool_)
     first = order[begins]
     columns = {
         **{name: deltas[name][first] for name in (*NAMES, "sampled_at")},
         "interval_seconds": interval,
         "lag": np.where(has_lag, lag, UNKNOWN),
-        "lag_max": np.where(has_lag, greatest(deltas["lag"][order], begins), UNKNOWN),
+        "lag_max": np.where(has_lag, greatest(lags, begins), UNKNOWN),
         "wait_seconds": np.where(has_lag, np.fmax.reduceat(deltas["wait_seconds"][order], begins), np.nan),
-        "wait_is_bound": has_lag & (counts(deltas["wait_is_bound"][order], begins) > 0),
-        "partitions_with_lag": np.where(has_lag, counts((deltas["lag"] > 0)[order], begins), UNKNOWN),
+        "wait_is_bound": has_lag & is_bound,
+        "partitions_with_lag": np.where(has_lag, counts(lags > 0, begins), UNKNOWN),
         "partitions": partitions,
         "uncommitted": counts(is_uncommitted[order], begins),
         "stale": counts(is_stale[order], begins),

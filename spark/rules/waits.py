@@ -89,7 +89,8 @@ def _last_not_beyond(ends: _LogEnds, place: Ints, passed: Ints) -> Ints:
         earlier = np.maximum(place - back, 0)
         is_there = (ends.end[earlier] <= passed) & (ends.run[earlier] == run)
         found[left[is_there]] = earlier[is_there]
-        left, place, passed, run = (values[~is_there] for values in (left, place, passed, run))
+        others = np.flatnonzero(~is_there)
+        left, place, passed, run = (values[others] for values in (left, place, passed, run))
     if len(left):
         keys, wanted = _keys(ends, run, passed)
         at = np.searchsorted(keys, wanted, side="right") - 1
