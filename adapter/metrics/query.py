@@ -114,7 +114,8 @@ class Metrics:
         reads everything."""
         served, audience = self._readable(metric, namespace)
         shape, asked = self._shape_and_asked(served, requirements)
-        if shape is None or shape.fallback is None:
+        # A reader who may not see the group gets no fallback, and its refusals say nothing about the value of others.
+        if shape is None or shape.fallback is None or not self._may_read_all(asked, audience, served):
             return self._known(served, audience, shape, asked, may_list=may_list)
         value = Asked(served.name, tuple(requirements))
         try:
@@ -124,7 +125,7 @@ class Metrics:
             raise
         except ValueUnavailable as refusal:
             since = self._fallbacks.refused(value, _whole_of(served, asked), shape.fallback.after)
-            if since is None or not self._may_read_all(asked, audience, served):
+            if since is None:
                 raise
             return self._by_fallback(served, asked, shape.fallback, since, refusal)
         self._fallbacks.known(value)

@@ -132,6 +132,15 @@ def test_a_reader_who_may_not_see_the_group_gets_no_fallback() -> None:
     assert isinstance(reader.refusal("replicas", group="billing"), ValueUnavailable)
 
 
+def test_a_reader_who_may_not_see_the_group_does_not_end_the_time_of_others() -> None:
+    reader = begun(by_rule(namespaces=["payments"]), UNKNOWN).after(181)
+
+    reader.namespace = "shop"
+    assert isinstance(reader.refusal("replicas", group="billing"), NoMatch)
+    reader.namespace = "payments"
+    assert numbers(reader.read("replicas", wants(group="billing"))) == [6]
+
+
 def test_a_condition_says_that_fallbacks_are_used_and_the_log_which(caplog: pytest.LogCaptureFixture) -> None:
     reader = begun(named(), KNOWN)
     assert (reader.condition.name, reader.condition.status) == (FALLBACKS.name, ConditionStatus.TRUE)
