@@ -109,16 +109,30 @@ an empty one other than 0 removes what is there. At a path that ends in /-, the 
 {{- default $own .Values.tls.existingSecret -}}
 {{- end -}}
 
-{{/* "yes" in a running release whose APIService does not trust another serving certificate yet: then the adapter keeps its own,
-because kube-apiserver would refuse the other one. Always empty where Helm does not look into the cluster. */}}
+{{/* The APIServices that lead to this release; always none where Helm does not look into the cluster. */}}
+{{- define "adapter.apiServices" -}}
+{{- $names := list -}}
+{{- range list "v1beta1.external.metrics.k8s.io" "v1beta1.custom.metrics.k8s.io" "v1beta2.custom.metrics.k8s.io" -}}
+{{- $service := dig "spec" "service" dict (lookup "apiregistration.k8s.io/v1" "APIService" "" .) -}}
+{{- $isOurs := and (eq $.Release.Namespace (dig "namespace" "" $service)) (eq (include "adapter.fullname" $) (dig "name" "" $service)) -}}
+{{- if $isOurs }}{{ $names = append $names . }}{{ end -}}
+{{- end -}}
+{{- join " " $names -}}
+{{- end -}}
+
+{{/* "yes" in a running release with an APIService that does not trust another serving certificate yet: then the adapter keeps
+its own, because kube-apiserver would refuse the other one. */}}
 {{- define "adapter.waits" -}}
-{{- $service := dict "name" (include "adapter.fullname" .) "namespace" .Release.Namespace -}}
-{{- $spec := dig "spec" dict (lookup "apiregistration.k8s.io/v1" "APIService" "" "v1beta1.external.metrics.k8s.io") -}}
-{{- $managed := dig "data" "ca.crt" "" (lookup "v1" "Secret" $service.namespace (printf "%s-serving" $service.name)) -}}
-{{- $authority := dig "data" "ca.crt" "" (lookup "v1" "Secret" $service.namespace (include "adapter.certificate" .)) -}}
-{{- $bundle := dig "caBundle" "" $spec -}}
+{{- $namespace := .Release.Namespace -}}
+{{- $managed := dig "data" "ca.crt" "" (lookup "v1" "Secret" $namespace (printf "%s-serving" (include "adapter.fullname" .))) -}}
+{{- $authority := dig "data" "ca.crt" "" (lookup "v1" "Secret" $namespace (include "adapter.certificate" .)) -}}
+{{- $waits := "" -}}
+{{- range splitList " " (include "adapter.apiServices" .) | compact -}}
+{{- $bundle := dig "spec" "caBundle" "" (lookup "apiregistration.k8s.io/v1" "APIService" "" .) -}}
 {{- $trusts := and (ne $bundle $managed) (contains (b64dec $authority | trim) (b64dec $bundle)) -}}
-{{- if and $managed (eq $service.name (dig "service" "name" "" $spec)) (eq $service.namespace (dig "service" "namespace" "" $spec)) (not $trusts) }}yes{{ end -}}
+{{- if and $managed (not $trusts) }}{{ $waits = "yes" }}{{ end -}}
+{{- end -}}
+{{- $waits -}}
 {{- end -}}
 
 {{/* Where the history is: `volume`, `bucket` or nothing. */}}
