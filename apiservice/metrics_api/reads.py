@@ -24,7 +24,7 @@ from apiservice.http.replies import json_reply
 from apiservice.metrics_api.discovery import resources_of
 from apiservice.metrics_api.encoding import metric_values, object_values, warning_header
 from apiservice.metrics_api.label_selector import document_of, parse
-from apiservice.pods.values import PodQuery, PodsOf, values_of_pods
+from apiservice.pods.values import PodQuery, PodsOf, effort_of, values_of_pods
 from apiservice.single_flight import SingleFlight
 
 _MOST_BYTES_KEPT = 32 * 1024 * 1024
@@ -128,8 +128,7 @@ class MetricReads:
         # Parsing a very long query may take longer than answering it.
         if len(key.query) <= _LONGEST_KEPT:
             asked = self._asked(key.query)
-            effort = metrics.effort_of_members if _is_of_pods(read) else metrics.effort
-            if effort(read.metric, asked.metric, read.namespace) <= CHEAP_EFFORT:
+            if self._effort(metrics, read, asked) <= CHEAP_EFFORT:
                 return self._make(metrics, read, asked)
 
         def make() -> _Kept:
@@ -140,6 +139,12 @@ class MetricReads:
             lambda: asyncio.get_running_loop().run_in_executor(self._replies.thread, make),
         )
 
+    def _effort(self, metrics: Metrics, read: Read, asked: _Asked) -> int:
+        if not _is_of_pods(read):
+            return metrics.effort(read.metric, asked.metric, read.namespace)
+        of_members = metrics.effort_of_members(read.metric, asked.metric, read.namespace)
+        return of_members + effort_of(_pods_asked(read, asked), self._pods_in)
+
     def _make(self, metrics: Metrics, read: Read, asked: _Asked) -> _Kept:
         if read.handle is None:
             reading = metrics.read(read.metric, asked.metric, read.namespace)
@@ -147,8 +152,7 @@ class MetricReads:
         selector = document_of(asked.metric)
         if read.handle.resource == PODS:
             members = metrics.read_members(read.metric, asked.metric, read.namespace)
-            name = "" if read.handle.name == ALL else read.handle.name
-            values = values_of_pods(PodQuery(read.namespace, name, asked.objects), members, self._pods_in)
+            values = values_of_pods(_pods_asked(read, asked), members, self._pods_in)
             described = [(read.handle.document(pod), value) for pod, value in values.items()]
             return _kept(object_values(self.group, members.metric, selector, described), members)
         reading = _of_object(metrics, read, asked.metric)
@@ -164,6 +168,11 @@ class MetricReads:
 
 def _is_of_pods(read: Read) -> bool:
     return read.handle is not None and read.handle.resource == PODS
+
+
+def _pods_asked(read: Read, asked: _Asked) -> PodQuery:
+    name = "" if read.handle is None or read.handle.name == ALL else read.handle.name
+    return PodQuery(read.namespace, name, asked.objects)
 
 
 def _of_object(metrics: Metrics, read: Read, asked: Sequence[Requirement]) -> Reading:

@@ -1,7 +1,8 @@
 """Reads of Pods metrics: the values of the members that run in pods."""
 
+import threading
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -122,6 +123,28 @@ def test_the_members_of_a_large_group_are_too_many_for_the_event_loop() -> None:
     assert few.effort_of_members(LAG, samples.wants(group="billing"), "shop") < CHEAP_EFFORT  # type: ignore[attr-defined]
     assert many.effort_of_members(LAG, samples.wants(group="billing"), "shop") > CHEAP_EFFORT  # type: ignore[attr-defined]
     assert values(asked).keys() == {"web-0", "web-1", "web-2"}
+
+
+class Watched(dict[str, str]):
+    """Labels that note in which thread they are matched."""
+
+    threads: ClassVar[set[str]] = set()
+
+    def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401 - as of a dictionary
+        self.threads.add(threading.current_thread().name)
+        return super().get(key, default)
+
+
+@pytest.mark.parametrize(("requirements", "is_large"), [(1, False), (250, True)])
+def test_many_pods_and_a_long_selector_are_too_much_for_the_event_loop(requirements: int, *, is_large: bool) -> None:
+    Watched.threads.clear()
+    asked = house(ELSEWHERE, pods=tuple(Pod(f"web-{number}", Watched(), ()) for number in range(100)))
+    selector = ",".join(f"!{number}" for number in range(requirements))
+    answer = asked.get(f"{ALL}/{LAG}?{SELECTED}&labelSelector={selector}")
+    asked.app.close()
+
+    assert answer.is_status(404, "none of the 100 selected pods")
+    assert [name.startswith("large-reads") for name in Watched.threads] == [is_large]
 
 
 def test_a_selector_without_a_group_says_what_is_missing() -> None:
