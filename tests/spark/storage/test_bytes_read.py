@@ -80,8 +80,9 @@ def write_large(root: Path) -> Path:
         **dict.fromkeys(("committed", "log_end", "log_start", "last_commit"), offsets),
         "members": pa.array(np.ones(ROWS, np.int32)),
     }
-    words = dict.fromkeys(("cluster", "group", "state", "isolation", "offset_reset", "topic_id", "owner"), "word")
-    arrays = [columns[name] if name in columns else pa.array([words[name]] * ROWS) for name in SCHEMA.names]
+    words = ("cluster", "group", "state", "isolation", "offset_reset", "topic_id", "owner")
+    columns |= dict.fromkeys(words, pa.array(["word"] * ROWS))
+    arrays = [columns.get(name, pa.nulls(ROWS, SCHEMA.field(name).type)) for name in SCHEMA.names]
     table = pa.Table.from_arrays(arrays, SCHEMA.names).replace_schema_metadata({VERSION_KEY: str(VERSION)})
     path = root / "samples" / HOUR / "adapter-0-20261120T060000Z.parquet"
     path.parent.mkdir(parents=True)
