@@ -79,6 +79,7 @@ def write_large(root: Path) -> Path:
         "partition": pa.array(np.arange(ROWS, dtype=np.int32)),
         **dict.fromkeys(("committed", "log_end", "log_start", "last_commit"), offsets),
         "members": pa.array(np.ones(ROWS, np.int32)),
+        "has_marker": pa.array(np.zeros(ROWS, np.bool_)),
     }
     words = ("cluster", "group", "state", "isolation", "offset_reset", "topic_id", "owner")
     columns |= dict.fromkeys(words, pa.array(["word"] * ROWS))
