@@ -56,10 +56,10 @@ class Fallbacks:
         now = self._monotonic()
         with self._lock:
             value, of_whole = self._value(asked), self._values.get(whole)
-            if value is None:
-                return None
+            began = None if of_whole is None else of_whole.refused_since
+            # Readers who take all places with selectors of their own do not keep the fallback from others.
+            value = value or _Value(now)
             if value.refused_since is None:
-                began = None if of_whole is None else of_whole.refused_since
                 value.refused_since = now if began is None else began
             value.is_replaced = now - value.refused_since > after
             return value.refused_since if value.is_replaced else None

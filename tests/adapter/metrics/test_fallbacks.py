@@ -6,7 +6,7 @@ import pytest
 
 from adapter.cluster.possible_groups import any_group_possible
 from adapter.conditions import FALLBACKS, Condition, Conditions, ConditionStatus
-from adapter.metrics.fallbacks import FORGOTTEN_SECONDS, MOST_SELECTORS, Fallbacks
+from adapter.metrics.fallbacks import FORGOTTEN_SECONDS, MOST_SELECTORS, Asked, Fallbacks
 from adapter.metrics.problems import NoMatch, ValueUnavailable
 from adapter.metrics.query import Metrics, Reading
 from adapter.settings.models import Settings
@@ -182,3 +182,14 @@ def test_selectors_of_readers_take_bounded_memory_and_are_forgotten() -> None:
 
     reader.after(FORGOTTEN_SECONDS + 1)
     assert len(reader.fallbacks._values) == 1
+
+
+def test_a_selector_for_which_there_is_no_place_gets_the_fallback_with_the_whole_value() -> None:
+    reader = begun(by_rule(), UNKNOWN).after(181)
+    for number in range(MOST_SELECTORS):
+        reader.fallbacks.refused(Asked("other", wants(topic=str(number))), Asked("other", ()), 180)
+
+    assert numbers(reader.read("replicas", wants(group="billing", topic="orders"))) == [6]
+    reader.becomes(KNOWN)
+    reader.after(0).becomes(UNKNOWN)
+    assert isinstance(reader.refusal("replicas", group="billing", topic="orders"), ValueUnavailable)
