@@ -38,7 +38,7 @@ sound = tuple(examined(files, file, hour.start) for file in hour.files)
 (made,) = make_hours(HoursTask(files, ".run", (ExaminedHour(hour, sound),), part_rows=limit))
 peaks.append(peak())
 (files.root / "hours").symlink_to(files.root / Path(made.folder).parents[1])
-make_day(DayTask(files, ".run", "2026-11-09", (hour.name,), lags_at_once=limit // 10))
+make_day(DayTask(files, ".run", "2026-11-09", (hour.name,), (hour.name,), lags_at_once=limit // 10))
 peaks.append(peak())
 print(sum(each.rows for each in sound), *peaks)
 """
