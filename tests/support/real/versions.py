@@ -6,6 +6,7 @@ from local.downloads import KAFKA, KAFKA_RELEASE
 from local.kafka.security import SCRAM_MECHANISMS
 
 HAS_TOPIC_IDS = KAFKA_RELEASE >= (2, 8)
+LISTS_STATES = KAFKA_RELEASE >= (2, 6)
 
 
 def needs_kafka(major: int, minor: int, what: str) -> pytest.MarkDecorator:
