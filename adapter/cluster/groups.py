@@ -68,7 +68,7 @@ class Client(NamedTuple):
     instance: str
     """`group.instance.id`; empty if it has none."""
     client: str
-    """`client.id`."""
+    """`client.id`; empty if it has none, or only the default of Kafka's Java client."""
     host: str
     """The address of its connection, as Java writes it: `/10.1.2.3`."""
 

@@ -17,6 +17,8 @@ from adapter.protocol.reader import malformed_as_ours
 from adapter.verdicts.assignment import SHARING_BY_ASSIGNOR, Sharing, is_spread
 
 Decoding = TypeVar("Decoding")
+_DEFAULT_CLIENT = "consumer-"
+"""Kafka's Java client names itself by this, its group and a number, which is the same in every pod."""
 Assigned = tuple[tuple[str, tuple[int, ...]], ...]
 """Topics, each with its partitions."""
 Assignment = Iterable[Owned]
@@ -44,7 +46,7 @@ def _description_of(group: Decoded, kind: Kind, *, with_clients: bool) -> Descri
     topics, assignment = _READERS[kind](group)
     owned = tuple(sorted(assignment))
     sharing = _sharing_of(group, kind, owned)
-    clients = tuple(map(_client_of, group.members)) if with_clients else ()
+    clients = tuple(_client_of(member, group.group_id) for member in group.members) if with_clients else ()
     return Description(len(group.members), topics=topics, owned=owned, sharing=sharing, clients=clients)
 
 
@@ -67,10 +69,12 @@ def _sharing_shown_by(owned: Sequence[Owned]) -> Sharing:
     return Sharing.TOGETHER if is_spread(owners.values()) else Sharing.BY_TOPIC
 
 
-def _client_of(member: Decoded) -> Client:
-    """Classic groups and the later ones name the same field differently; members of share groups have none."""
+def _client_of(member: Decoded, group: str) -> Client:
+    """Classic groups and the later ones name the instance differently; members of share groups have none."""
     instance = getattr(member, "group_instance_id", None) or getattr(member, "instance_id", None)
-    return Client(member.member_id, instance or "", member.client_id or "", member.client_host or "")
+    client = member.client_id or ""
+    is_default = client.startswith(_DEFAULT_CLIENT) and client.removeprefix(f"{_DEFAULT_CLIENT}{group}-").isdecimal()
+    return Client(member.member_id, instance or "", "" if is_default else client, member.client_host or "")
 
 
 def _read_by_classic(group: Decoded) -> Read:

@@ -255,6 +255,28 @@ def test_who_the_members_are_is_told_only_if_it_is_asked_for(field: str, kind: K
     assert plain.clients == ()
 
 
+@pytest.mark.parametrize(
+    ("client_id", "kept"),
+    [
+        ("consumer-billing-1", ""),
+        ("consumer-billing-12", ""),
+        ("consumer-billing-1-0", "consumer-billing-1-0"),
+        ("consumer-orders-1", "consumer-orders-1"),
+        ("consumer-billing-", "consumer-billing-"),
+        ("consumer-1", "consumer-1"),
+        ("1", "1"),
+    ],
+)
+def test_the_default_client_id_of_java_names_no_process(client_id: str, kept: str) -> None:
+    body = {"member_metadata": subscription("orders"), "member_assignment": b"", "group_instance_id": None}
+    member = SimpleNamespace(member_id="m0", client_id=client_id, client_host="/10.0.0.1", **body)
+    response = SimpleNamespace(groups=[new_group("billing", members=[member], protocol_data="range")])
+    described = descriptions_in(response, Kind.CLASSIC, with_clients=True)["billing"]
+
+    assert described is not None
+    assert [client.client for client in described.clients] == [kept]
+
+
 def test_nothing_is_kept_of_what_former_members_sent() -> None:
     tracemalloc.start()
     for number in range(40):
