@@ -29,11 +29,11 @@ def replicas_of(
         return 0
     counted = lag if is_still is None else np.where(is_still, 0, lag)
     wanted = max(_divided(sum_of(counted), shape.lag_per_replica), 1)
-    most = _divided(_most_consumers(counted, partitions, sharing, shape), shape.consumers_per_replica)
+    most = max(_divided(_most_consumers(counted, partitions, sharing, shape), shape.consumers_per_replica), 1)
     if shape.ensure_even_distribution_of_partitions:
         even = _even(wanted, partitions, sharing, shape.consumers_per_replica)
         wanted = wanted if even is None and sharing is Sharing.SEVERAL_READERS else even or most
-    return min(wanted, max(most, 1))
+    return min(wanted, most)
 
 
 def still_after(interval: float) -> float:
