@@ -12,7 +12,9 @@ from sys import intern
 from types import MappingProxyType
 from typing import Any
 
+from adapter.metrics.definitions import SERVED
 from adapter.metrics.requirement import Operator, Requirement
+from adapter.metrics.selection import named
 
 ANNOTATIONS = "kafka-lag-adapter/"
 """The prefix of those that are ours; others may be large."""
@@ -21,6 +23,7 @@ LONGEST = 16 * 1024
 MOST_NAMES = 20
 """Groups, topics and others that an HPA may name: 5,000 HPAs that name more would take all memory."""
 _warn_once = lru_cache(5000)(logging.getLogger(__name__).warning)  # an HPA's status changes every few seconds
+NAMES_NO_GROUP = "a selector of the HPA names no group, so it covers the groups of others"
 _IGNORED = "HPA %s/%s is ignored: its selectors have more than %d values, or it has more than %d characters as JSON"
 _NO_ANNOTATIONS: Mapping[str, str] = MappingProxyType({})
 _OPERATORS = {
@@ -65,6 +68,11 @@ class UsedMetric:
     """`Value` or `AverageValue`."""
     target: str
     """A quantity such as `1k`."""
+
+    @property
+    def names_group(self) -> bool:
+        """Whether the selector names groups; a named metric has its own."""
+        return self.name.lower() not in SERVED or named(self.selector, "group") is not None
 
 
 @dataclass(frozen=True, slots=True)

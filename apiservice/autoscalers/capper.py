@@ -11,7 +11,7 @@ from adapter.errors import AdapterError
 from adapter.metrics.partitions import Readable
 from adapter.metrics.query import Metrics
 from apiservice.autoscalers.annotations import COUNT, MAX_REPLICAS, MAX_REPLICAS_BEFORE, CapWish, cap_wish_of
-from apiservice.autoscalers.autoscaler import Autoscaler
+from apiservice.autoscalers.autoscaler import NAMES_NO_GROUP, Autoscaler
 from apiservice.autoscalers.cap import UNKNOWN, Limit, Smaller, limit_of, maximum_of, smaller_of
 from apiservice.autoscalers.followed import Place
 from apiservice.autoscalers.hpa_writes import MAX_REPLICAS_MANAGER, HpaWrites
@@ -82,6 +82,8 @@ def _wished(hpa: Autoscaler) -> tuple[CapWish | None, str]:
 
 def _limit(metrics: Metrics, hpa: Autoscaler, wish: CapWish) -> Limit:
     """Whatever is refused to the HPA, such as a hidden topic or an answer that is too old, leaves it unknown."""
+    if not all(metric.names_group for metric in hpa.metrics):
+        return Limit(None, NAMES_NO_GROUP)
     read: list[Readable] = []
     known_until = float("inf")
     for metric in hpa.metrics:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from apiservice.autoscalers.annotations import ZeroWish
-from apiservice.autoscalers.autoscaler import Autoscaler, Source
+from apiservice.autoscalers.autoscaler import NAMES_NO_GROUP, Autoscaler, Source
 from apiservice.cluster_api.scale import SCALED_KINDS
 
 
@@ -55,8 +55,14 @@ def refusal_of(hpa: Autoscaler, rivals: Sequence[str]) -> str:
         return f"{target} of {hpa.target.api_version} is neither a Deployment nor a StatefulSet"
     if rivals:
         return f"{target} is also scaled by {' and '.join(rivals[:3])}"
+    return _refusal_of_metrics(hpa)
+
+
+def _refusal_of_metrics(hpa: Autoscaler) -> str:
     if hpa.has_other_metrics:
         return "the HPA has metrics that are not served by this adapter, which nothing could wake it up by"
+    if not all(metric.names_group for metric in hpa.metrics):
+        return NAMES_NO_GROUP
     if any(metric.source is Source.PODS for metric in hpa.metrics):
         return "the HPA has a Pods metric, which has no value without pods"
     return ""

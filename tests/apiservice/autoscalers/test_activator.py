@@ -327,6 +327,8 @@ def test_a_bad_annotation_is_reported_once_and_nothing_is_done(
         ({"minReplicas": 0}, "the HPA itself scales to zero"),
         ({"metrics": [ORDERS, CPU]}, "not served by this adapter"),
         ({"metrics": [custom("Pods", ORDERS)]}, "no value without pods"),
+        ({"metrics": [ORDERS, external(topic="orders")]}, "names no group"),
+        ({"metrics": [external(LAG, {"key": "group", "operator": "Exists"})]}, "names no group"),
         (
             {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "consumer"}},
             "neither a Deployment",

@@ -319,6 +319,14 @@ def test_metrics_of_several_groups_are_refused(world: World, caplog: pytest.LogC
     assert ["about several groups" in each.getMessage() for each in caplog.records] == [True]
 
 
+def test_a_selector_that_names_no_group_is_refused(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.change(metrics=[ORDERS, external(topic="orders")])
+    world.look_for(100)
+
+    assert (world.maximum, world.posted()) == (1, ["MaxReplicasRefused"])
+    assert ["names no group" in each.getMessage() for each in caplog.records] == [True]
+
+
 @pytest.mark.parametrize(("ceiling", "maximum"), [(None, 1), ("6", 6)])
 def test_a_share_group_is_limited_by_the_ceiling_alone(world: World, ceiling: str | None, maximum: int) -> None:
     world.annotate(MAX_REPLICAS_CEILING, ceiling)
