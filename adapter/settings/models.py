@@ -226,7 +226,7 @@ class UpstreamSettings(types.SettingsPart):
 class CustomMetrics(types.SettingsPart):
     """custom.metrics.k8s.io, which is always answered."""
 
-    register_services: Annotated[bool, Field(alias="register")] = False
+    register_services: Annotated[bool, Field(alias="register", strict=True)] = False
     """Whether its APIServices are registered where nobody else has them, and Pods metrics are served."""
     upstream: UpstreamSettings | None = None
     """Who is asked for custom metrics that this adapter does not serve; None: nobody."""

@@ -182,6 +182,7 @@ def test_a_pattern_beyond_what_can_be_compiled_is_refused(pattern: str, words: s
             f"history.location: 'history' is neither an absolute path nor {FORMS}",
         ),
         ({"autoscalers": {"scaleToZero": "yes"}}, "autoscalers.scaleToZero: is 'yes'; must be true or false"),
+        ({"customMetrics": {"register": "true"}}, "customMetrics.register: is 'true'; must be true or false"),
         (
             {"history": {"location": "hdfs://name/h"}},
             f"history.location: 'hdfs://name/h' is neither a path nor {FORMS}",
