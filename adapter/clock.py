@@ -15,6 +15,12 @@ def monotonic() -> float:
     return _time.clock_gettime(_SINCE_BOOT)
 
 
+def is_due(last: float, period: float, now: float, interval: float) -> bool:
+    """Whether work that repeats less often than every cycle is due in this one: whether this cycle is nearer to the end
+    of the period than the next one, which begins after `interval`. All in seconds."""
+    return now - last >= period - interval / 2
+
+
 @lru_cache(1000)
 def utc_text(epoch_seconds: float) -> str:
     """Returns RFC 3339 with whole seconds: `2026-11-21T11:48:29Z`."""

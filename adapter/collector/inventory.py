@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from adapter.clock import is_due
 from adapter.cluster.coordinators import (
     OFFSETS_TOPIC,
     ListingTimes,
@@ -25,7 +26,6 @@ from adapter.collector.commits import CommitRound, Commits
 from adapter.collector.coordinator_search import PlacementProof
 from adapter.collector.current_rows import CurrentRows
 from adapter.collector.log_offsets import may_not_describe_topic
-from adapter.collector.periods import is_due
 from adapter.columns import NEVER
 from adapter.errors import some_of
 from adapter.kafka.answers import Answer, Failure

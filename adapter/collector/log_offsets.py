@@ -9,10 +9,10 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from adapter.clock import is_due
 from adapter.cluster.groups import NOBODY
 from adapter.cluster.topics import Topology
 from adapter.collector.offset_plans import OffsetPlan, Plans
-from adapter.collector.periods import is_due
 from adapter.collector.row_mapping import RowMapping
 from adapter.columns import NEVER, NOT_KNOWN, Codes, Flags, Indexes, Offsets, Seconds, is_offset
 from adapter.kafka.answers import Failure, FailureCause

@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
+from adapter.clock import is_due
 from adapter.cluster.groups import Description, Directory, GroupStatus, Kind, Owned, Phase
-from adapter.collector.periods import is_due
 from adapter.columns import NEVER
 from adapter.history.sample import NOT_ASKED, Owners
 from adapter.kafka.answers import Answer, Failure
