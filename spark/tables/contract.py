@@ -91,7 +91,7 @@ CARRIED = (
     _known("committed", Type.INT64, "in the last sample in which it was known"),
     _known("log_start", Type.INT64, "then"),
     _known("writer", Type.TEXT, "of the sample at `end_at`"),
-    Column("interval_seconds", Type.FLOAT32, "in that sample"),
+    _known("interval_seconds", Type.FLOAT32, "in that sample"),
     Column("is_reset", Type.FLAG, "the log end went down in that sample"),
 )
 """What an hour hands to the next: the last known values of every series' generation. Rows without `seen_at` are earlier

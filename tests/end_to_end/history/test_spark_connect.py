@@ -79,7 +79,7 @@ def test_both_commands_make_the_same_as_in_a_session_of_their_own_and_the_sql_ta
     for metric in ("number of output rows", "data returned from Python workers", "time to run Python workers"):
         assert all(kernel.get(metric) for kernel in kernels), kernels
     tags = {tag for job in server.asked("jobs") for tag in job.get("jobTags", ())}
-    for said in ("deltas 20", "hourly, daily and minutes 20", "samples of totals"):
+    for said in ("deltas 20", "hourly daily and minutes 20", "samples of totals"):
         assert any(said in tag for tag in tags), tags
 
 
