@@ -196,7 +196,7 @@ class Commits:
             if isinstance(answer, Failure):
                 groups = questions[number].groups
                 round_.unread |= dict.fromkeys(groups, Cause(State.UNKNOWN, answer.text))
-                round_.ended.update(() if answer.was_silence else groups)
+                round_.ended.update(groups if answer.was_sent and not answer.was_silence else ())
         responses = {number: answer for number, answer in answers.items() if isinstance(answer, Answer)}
         parts = [
             self._part(round_, number, responses[number], batch)

@@ -35,6 +35,8 @@ class Failure:
     cause: FailureCause
     text: str
     """For people; names the broker and its address, never a credential."""
+    was_sent: bool = True
+    """False: the request waited for its turn in vain, which says nothing about the state of the broker."""
 
     @property
     def was_silence(self) -> bool:

@@ -44,9 +44,10 @@ def failure_of(error: BaseException, who: str) -> Failure:
     by_type = ((cause, said) for kinds, cause, said in _KINDS if isinstance(error, kinds))
     other = (FailureCause.OTHER, f"failed with {type(error).__name__}")
     cause, said = next(by_text, None) or next(by_type, other)
-    return Failure(cause, f"{who} {said.format(**words)}")
+    return Failure(cause, f"{who} {said.format(**words)}", was_sent=not isinstance(error, _UNSENT))
 
 
+_UNSENT = (kafka_errors.ThrottlingQuotaExceededError, LaneTooSlow)
 OVER_QUOTA = "throttles the adapter because a quota is used up"
 _KINDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], FailureCause, str], ...] = (
     ((kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError), FailureCause.TIMED_OUT, "does not answer"),

@@ -166,6 +166,20 @@ def test_without_leader_epochs_what_does_not_exist_is_not_found() -> None:
     assert_served(rig, kafka)
 
 
+def test_a_group_that_is_reset_while_its_coordinator_throttles_the_adapter_is_believed() -> None:
+    """Hosted clusters hide the topic whose log end would end a doubt, and a group that sleeps commits nothing."""
+    kafka = cluster([1], "billing")
+    del kafka.topics[OFFSETS_TOPIC]
+    rig = rig_of(kafka, 3)
+    kafka.throttling = {1}
+    rig.run()
+    kafka.commits["billing"] = {ORDERS_0: 2}
+    kafka.throttling = set()
+    rig.run()
+
+    assert rig.lag("billing") == 8
+
+
 # -- groups that are no longer listed --------------------------------------------------------------
 
 

@@ -4,8 +4,10 @@ from collections.abc import Coroutine
 from typing import Any
 
 import pytest
+from kafka.errors import KafkaConnectionError, ThrottlingQuotaExceededError
 
 from adapter import clock
+from adapter.kafka.failures import failure_of
 from adapter.kafka.lanes import LANE_SECONDS, WIDTH, Lane, LaneTooSlow
 
 
@@ -56,3 +58,10 @@ def test_no_request_is_sent_after_the_lane_s_time(monkeypatch: pytest.MonkeyPatc
 
     with pytest.raises(LaneTooSlow):
         turn.send(None)
+
+
+@pytest.mark.parametrize(
+    ("error", "was_sent"), [(LaneTooSlow(), False), (ThrottlingQuotaExceededError(), False), (KafkaConnectionError(), True)]
+)
+def test_a_failure_tells_whether_the_request_was_sent(error: Exception, *, was_sent: bool) -> None:
+    assert failure_of(error, "broker 1").was_sent == was_sent

@@ -408,6 +408,8 @@ class FakeBrokers(Brokers):
             return Failure(FailureCause.TIMED_OUT, f"{who} does not answer")
         if node in self.kafka.refusing or node not in self.kafka.nodes:
             return Failure(FailureCause.REFUSED, f"{who} refuses the connection")
+        if node in self.kafka.throttling:
+            return Failure(FailureCause.THROTTLED, f"{who} throttles the adapter", was_sent=False)
         return None
 
     def _answered(self, content: T) -> Answer[T]:

@@ -35,6 +35,8 @@ class Kafka:
     nodes: tuple[int, ...] = (1, 2, 3)
     silent: set[int] = field(default_factory=set)
     refusing: set[int] = field(default_factory=set)
+    throttling: set[int] = field(default_factory=set)
+    """Nodes to which nothing is sent, because they throttle the adapter."""
     loading: set[int] = field(default_factory=set)
     unlisted: set[str] = field(default_factory=set)
     """Groups that nobody lists, whatever they have committed."""
