@@ -76,10 +76,19 @@ class Takeovers:
         cannot go backward."""
         is_new = self.node[codes] != node
         self.node[codes] = node
-        doubts = self._doubts | {self._groups[code]: _Doubt() for code in codes[is_new].tolist()}
-        self._doubts = {group: one for group, one in doubts.items() if received - one.changed_at < TAKEOVER_SECONDS}
-        is_doubted: Flags = np.isin(codes, [self._codes[group] for group in self._doubts])
+        self._doubts.update({self._groups[code]: _Doubt() for code in codes[is_new].tolist()})
+        is_doubted: Flags = np.zeros(len(codes), dtype=bool)
+        if self._doubts:
+            # There may be as many answers as doubts: each looks at those of its own groups alone.
+            is_doubted[:] = [self._is_doubted(self._groups[code], received) for code in codes.tolist()]
         return is_doubted
+
+    def _is_doubted(self, group: str, received: float) -> bool:
+        doubt = self._doubts.get(group)
+        if doubt is not None and received - doubt.changed_at >= TAKEOVER_SECONDS:
+            del self._doubts[group]
+            return False
+        return doubt is not None
 
     def note_reported(self, group: str) -> None:
         """The group's coordinator has reported all that was known."""

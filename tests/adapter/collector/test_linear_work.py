@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from adapter.cluster.groups import Directory, Kind, with_coordinators
+from adapter.collector.takeovers import Takeovers
 from adapter.errors import MetricUnknown
 from adapter.kafka.answers import BrokersUnreachable, Failure, FailureCause
 from adapter.lag.rules import still_committed, treatment_of
@@ -185,6 +187,15 @@ def test_forgetting_coordinators_is_linear() -> None:
         known = Directory(coordinators=dict.fromkeys(names(count, "group"), 1))
         refused = names(count, "group")
         return lambda: with_coordinators(known, {}, refused)
+
+    assert is_linear(prepared)
+
+
+def test_the_first_answers_for_groups_that_are_asked_one_by_one_are_linear() -> None:
+    def prepared(count: int) -> Work:
+        takeovers = Takeovers()
+        takeovers.follow(tuple(names(count, "group")), {group: code for code, group in enumerate(names(count, "group"))})
+        return lambda: [takeovers.note_answer(np.array([code]), 1, 0.0) for code in range(count)]
 
     assert is_linear(prepared)
 
