@@ -31,7 +31,7 @@ class CoordinatorSearch:
         self._brokers = brokers
         self._liveness = liveness
         self._asked_last = -1
-        self._sought_last = ""
+        self._sought_last = self._commits_sought_last = ""
 
     def find(self, groups: Sequence[str], brokers: Collection[int]) -> tuple[dict[str, int], dict[str, Cause]]:
         """Returns the coordinators of some of these groups, and why the others have none yet.
@@ -39,10 +39,12 @@ class CoordinatorSearch:
         `groups` are sorted: they and the brokers are asked in turn, so that no broken one is asked each time."""
         unread = {group: Cause(State.UNKNOWN, f"the coordinator of group {group} is not known yet") for group in groups}
         sought = sorted(groups, key=lambda group: (group <= self._sought_last, group))[:MOST_SOUGHT]
-        able = (n for n in self._liveness.present(brokers) if not self._brokers.lack(n, FIND_COORDINATOR))
+        lacks = {node: self._brokers.lack(node, FIND_COORDINATOR) for node in self._liveness.present(brokers)}
+        able = (node for node, lack in lacks.items() if not lack)
         present = sorted(able, key=lambda node: (node <= self._asked_last, node))
         if not present:
-            return {}, unread
+            lack = next(iter(lacks.values()), None)
+            return {}, unread if lack is None else dict.fromkeys(groups, Cause(State.UNKNOWN, lack))
         self._asked_last, self._sought_last = present[0], sought[-1]
         answer = self._brokers.coordinators(present[0], sought)
         if isinstance(answer, Failure):
@@ -57,8 +59,9 @@ class CoordinatorSearch:
     def with_commits(
         self, groups: Sequence[str], brokers: Collection[int], asked_singly: frozenset[int]
     ) -> dict[str, int]:
-        """Returns those of the groups that have commits -> their coordinators."""
-        groups, coordinators = groups[:MOST_SOUGHT], dict[str, int]()
+        """Returns those of the groups that have commits -> their coordinators; `groups` are looked for in turn."""
+        groups = sorted(groups, key=lambda group: (group <= self._commits_sought_last, group))[:MOST_SOUGHT]
+        self._commits_sought_last, coordinators = groups[-1], dict[str, int]()
         if asked_singly and len(brokers) > 1:
             coordinators, _ = self.find(groups, brokers)
         plan = planned(tuple(groups), coordinators, self._liveness.present(brokers), asked_singly)

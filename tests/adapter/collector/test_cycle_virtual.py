@@ -5,8 +5,10 @@ What is known of handovers and placement in Kafka must not make every answer of 
 import pytest
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
+from adapter.collector.coordinator_search import MOST_SOUGHT
 from adapter.kafka.versions import Versions
 from adapter.metrics.problems import NoMatch, Reason
+from adapter.protocol.apis import FIND_COORDINATOR
 from tests.support import samples
 from tests.support.kafka.coordinators import cluster, is_absent, move, rig_of
 from tests.support.kafka.fake_cluster import Kafka
@@ -200,6 +202,24 @@ def test_a_group_that_stopped_and_is_not_listed_counts_from_its_last_commits_whe
     rig.run(2)
 
     assert rig.lag("billing") == 3
+
+
+def test_a_group_is_found_beside_more_that_have_no_commits_than_are_looked_for_at_a_time() -> None:
+    kafka = of_another_maker("billing", unlisted={"billing"})
+    rig = rig_of(kafka, 2)
+    rig.cycle.asked = dict.fromkeys(["billing", *(f"a-typo-{number}" for number in range(MOST_SOUGHT))], ("orders",))
+    rig.run(6)
+
+    assert rig.lag("billing") == 3
+
+
+def test_that_no_broker_tells_coordinators_in_a_known_version_is_said_of_groups_that_need_it() -> None:
+    kafka = of_another_maker("billing", unlisted={"billing"})
+    older = Versions(offset_fetch=7, find_coordinator=None, offered={FIND_COORDINATOR.key: (0, 1)})
+    kafka.versions = dict.fromkeys(kafka.nodes, older)
+    rig = rig_of(kafka, 2, rules=[RULE])
+
+    assert "offers FindCoordinator up to 1; 2 or newer is needed" in str(rig.refusal(group="billing"))
 
 
 def test_a_group_without_commits_that_an_hpa_names_is_not_found() -> None:

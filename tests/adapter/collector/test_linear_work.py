@@ -194,7 +194,9 @@ def test_forgetting_coordinators_is_linear() -> None:
 def test_the_first_answers_for_groups_that_are_asked_one_by_one_are_linear() -> None:
     def prepared(count: int) -> Work:
         takeovers = Takeovers()
-        takeovers.follow(tuple(names(count, "group")), {group: code for code, group in enumerate(names(count, "group"))})
+        takeovers.follow(
+            tuple(names(count, "group")), {group: code for code, group in enumerate(names(count, "group"))}
+        )
         return lambda: [takeovers.note_answer(np.array([code]), 1, 0.0) for code in range(count)]
 
     assert is_linear(prepared)

@@ -61,7 +61,8 @@ def test_no_request_is_sent_after_the_lane_s_time(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("error", "was_sent"), [(LaneTooSlow(), False), (ThrottlingQuotaExceededError(), False), (KafkaConnectionError(), True)]
+    ("error", "was_sent"),
+    [(LaneTooSlow(), False), (ThrottlingQuotaExceededError(), False), (KafkaConnectionError(), True)],
 )
 def test_a_failure_tells_whether_the_request_was_sent(error: Exception, *, was_sent: bool) -> None:
     assert failure_of(error, "broker 1").was_sent == was_sent
