@@ -78,6 +78,8 @@ class Inventory:
         """Groups that no broker coordinated in the latest cycle."""
         self._metadata_from = NOBODY
         self._is_new_client = True
+        self._is_compared = False
+        """Whether the placement was sought to be proven with the latest Metadata."""
         self.is_described = self.has_lost_commits = False
         """Whether Metadata was read in this cycle, and whether it must show that no topic was created again."""
         self._unknown: Mapping[tuple[str, int], int] = {}
@@ -133,7 +135,9 @@ class Inventory:
 
     def _prove_placement(self, now: float) -> None:
         topic = self.topology.topics.get(OFFSETS_TOPIC)
-        if topic is not None and self._listing_times.placement is Placement.UNKNOWN:
+        # A second answer against the same Metadata would prove no more: a broker that lags behind may have sent it.
+        is_compared, self._is_compared = self._is_compared, True
+        if topic is not None and not is_compared and self._listing_times.placement is Placement.UNKNOWN:
             nodes = self._in_turn(self.topology.brokers)
             placement = self._proof.placement(topic, self._commits.groups, nodes, now)
             self._listing_times = replace(self._listing_times, placement=placement)
@@ -236,7 +240,7 @@ class Inventory:
             if isinstance(answer, Answer):
                 self._follow(updated(self.topology, answer.content, expected, counts=not is_repeat))
                 self._topology_read = self._living_read = now
-                self._is_new_client, self.is_described = False, True
+                self._is_new_client, self._is_compared, self.is_described = False, False, True
                 self._liveness.forget_others(self.topology.brokers.keys())
                 self._confirm_rounds()
                 return

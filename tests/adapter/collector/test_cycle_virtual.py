@@ -116,6 +116,26 @@ def test_leaders_that_are_all_elected_while_the_proof_is_sought_refute_nothing()
     assert rig.counted()["FindCoordinator"] == 0, "it is proven"
 
 
+def test_a_broker_that_names_former_leaders_to_a_new_client_refutes_nothing() -> None:
+    kafka = cluster([1, 2, 3, 4] * 2, "billing")
+    rig = rig_of(kafka, 6)
+    kafka.silent = set(kafka.nodes)
+    while not rig.brokers.closes:
+        rig.run()
+    kafka.believed = {1: {OFFSETS_TOPIC: (list(kafka.topics[OFFSETS_TOPIC]), [0] * 8)}}
+    for partition, leader in enumerate(kafka.topics[OFFSETS_TOPIC]):
+        move(kafka, partition, leader % 4 + 1)
+    rig.brokers.before["FindCoordinator"] = kafka.believed.clear
+    kafka.silent = set()
+    rig.run(6)
+    kafka.silent = {kafka.topics[OFFSETS_TOPIC][partition_of("other", 8)]}
+    rig.run(8)
+
+    unknown = (name for name in (f"unknown-{number}" for number in range(100)))
+    elsewhere = next(name for name in unknown if kafka.topics[OFFSETS_TOPIC][partition_of(name, 8)] not in kafka.silent)
+    assert is_absent(rig, elsewhere)
+
+
 def test_in_kafka_it_is_asked_once() -> None:
     rig = rig_of(cluster([1, 2, 3, 4], "billing"))
     assert rig.counted()["FindCoordinator"] == 1
