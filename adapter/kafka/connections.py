@@ -11,13 +11,14 @@ from kafka.net.inet import create_connection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
+from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.sasl import SaslHandshakeRequest
 
 from adapter import clock
 from adapter.errors import quoted_words
 from adapter.kafka.logins import PREPARED, Logins
 from adapter.kafka.rotation import BrokerAccess
-from adapter.kafka.versions import Versions, negotiated
+from adapter.kafka.versions import NotOffered, Versions, negotiated
 
 ASK_AGAIN_FOR_BROKERS_MS = 60_000
 """The library refreshes its list of brokers this often, and whenever the adapter sees that it is outdated."""
@@ -133,6 +134,8 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # as above
     logins: Logins
     known_versions: dict[int, Versions]
     versions = Versions()
+    negotiated_in: frozenset[int] = frozenset()
+    """The versions of ApiVersions in which the broker was asked."""
     broker_version_data: Any
     _throttle_time: float
 
@@ -153,10 +156,18 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # as above
             self.pause("throttle")
 
     def _send_request(self, request: object, *others: object, **options: object) -> Any:  # noqa: ANN401
+        if isinstance(request, ApiVersionsRequest):
+            self._note_negotiation(request.API_VERSION)
         sent = super()._send_request(request, *others, **options)
         if isinstance(request, SaslHandshakeRequest):
             sent.add_callback(self._note_offer)
         return sent
+
+    def _note_negotiation(self, version: int) -> None:
+        """Raises NotOffered for a repetition: the library would ask without end, as fast as the broker answers."""
+        if version in self.negotiated_in:
+            raise NotOffered("answers ApiVersions in no version that the adapter knows")
+        self.negotiated_in |= {version}
 
     def _note_offer(self, response: Any) -> None:  # noqa: ANN401
         self._offer = f"{self.config['sasl_mechanism']}, only {', '.join(sorted(response.mechanisms))}"

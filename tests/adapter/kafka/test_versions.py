@@ -16,7 +16,7 @@ from adapter.protocol.apis import (
     OFFSET_FETCH,
 )
 from tests.support.kafka.spoilt_cluster import fake, nothing_unforeseen, one_of, reading, starting
-from tests.support.kafka.wire_fake import VERSIONS, Spoilt, WireFake
+from tests.support.kafka.wire_fake import API_VERSIONS, VERSIONS, Spoilt, WireFake
 from tests.support.kubernetes.served import Served, Watcher
 
 __all__ = ["fake", "nothing_unforeseen"]
@@ -122,6 +122,17 @@ def test_a_request_that_no_broker_offers_is_named(fake: WireFake) -> None:
     fake.versions = {**VERSIONS, METADATA.key: (0, 4)}
     with starting(fake) as running:
         running.wait_for_refusal("offers Metadata up to 4; 5 or newer is needed", "billing")
+
+
+def test_a_broker_that_refuses_to_negotiate_is_named_and_not_asked_again_and_again(fake: WireFake) -> None:
+    fake.versions_of = {2: {**VERSIONS, API_VERSIONS: (5, 9)}}
+    with starting(fake) as running:
+        running.wait_for_lag(19, "mail")
+        running.wait_for_refusal(f"broker 2 at {fake.address(2)} answers ApiVersions in no version", "billing")
+        asked = fake.asked[2, API_VERSIONS]
+        running.wait_for_cycles(3)
+        # Once for each new connection.
+        assert fake.asked[2, API_VERSIONS] - asked < 20
 
 
 def test_what_is_not_offered_counts_as_version_among_the_errors(fake: WireFake) -> None:
