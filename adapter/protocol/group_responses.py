@@ -10,6 +10,7 @@ import numpy as np
 
 from adapter.cluster.groups import GroupStatus, Kind, Listing, Phase, phase_in
 from adapter.columns import Codes, Offsets
+from adapter.protocol.apis import FIRST_WITH_KEYS
 from adapter.protocol.codes import NO_ERROR, MalformedResponse
 from adapter.protocol.reader import malformed_as_ours
 
@@ -47,7 +48,7 @@ class FoundCoordinator(NamedTuple):
 @malformed_as_ours()
 def coordinators_in(groups: Sequence[str], response: Decoded) -> dict[str, FoundCoordinator]:
     """Reads a FindCoordinator response about these groups; before version 4, it is about one and does not name it."""
-    if response.coordinators:
+    if response.API_VERSION >= FIRST_WITH_KEYS:
         return {each.key: FoundCoordinator(each.node_id, each.error_code) for each in response.coordinators}
     return {group: FoundCoordinator(response.node_id, response.error_code) for group in groups}
 

@@ -1,12 +1,13 @@
-"""What listings say of groups of every kind, and how far share groups are."""
+"""What listings say of groups of every kind, who coordinates a group, and how far share groups are."""
 
 from types import SimpleNamespace
 
 import pytest
+from kafka.protocol.metadata import FindCoordinatorResponse
 
 from adapter.cluster.groups import GroupStatus, Kind, Phase
 from adapter.protocol.codes import MalformedResponse
-from adapter.protocol.group_responses import listing_in, shares_in
+from adapter.protocol.group_responses import FoundCoordinator, coordinators_in, listing_in, shares_in
 
 
 def listed(
@@ -83,3 +84,13 @@ def test_a_topic_of_a_share_group_may_have_no_partitions() -> None:
 def test_a_share_groups_negative_partition_is_malformed() -> None:
     with pytest.raises(MalformedResponse):
         shares_in(shares((-1, 0, 0, 0)))
+
+
+def test_before_version_4_the_coordinator_is_that_of_the_group_that_was_asked_for() -> None:
+    found = coordinators_in(["billing"], FindCoordinatorResponse(node_id=2, error_code=0, version=3))
+
+    assert found == {"billing": FoundCoordinator(node=2, error=0)}
+
+
+def test_a_response_without_the_group_tells_no_coordinator() -> None:
+    assert coordinators_in(["billing"], FindCoordinatorResponse(coordinators=[], version=4)) == {}
