@@ -1,7 +1,7 @@
 """One cluster's cycle: gathers commits and log ends, decides every row's state and value, and applies the result.
 
 Because ends are read after commits, lag is never negative; it is overstated by at most what was produced in between.
-A group's log ends are requested at most 0.2 s after its commits arrive, however late other brokers are."""
+After a group's commits arrive, its log ends wait at most 0.2 s for those of others, however late other brokers are."""
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
