@@ -66,7 +66,8 @@ def is_same_generation(before: str | None, after: str | None) -> bool:
 def _caught_up(known: Topology, seen: Topology) -> Topology:
     """Returns `seen`, corrected by newer knowledge about topics of the same generation.
 
-    A broker that reports no topic ids, as some do during an upgrade, proves no other generation."""
+    A broker that reports no topic ids, as some do during an upgrade, proves no other generation. After a downgrade all
+    of them report none, also of a topic that was created again, whose epochs begin anew."""
     merged = {
         name: _merged(before, topic)
         for name, topic in seen.topics.items()
@@ -79,8 +80,12 @@ def _caught_up(known: Topology, seen: Topology) -> Topology:
 
 
 def _merged(before: Topic, seen: Topic) -> Topic:
-    """Keeps the leader of the newer epoch for each partition; a topic never loses partitions."""
-    seen = replace(seen, generation=before.generation)
+    """Keeps the leader of the newer epoch for each partition; a topic never loses partitions.
+
+    Older epochs without a topic id are not believed once, and then any response is."""
+    has_id, seen = seen.generation is not None, replace(seen, generation=before.generation)
+    if before.epochs is None and not has_id:
+        return seen
     missing = slice(len(seen.leaders), None)
     leaders = np.concatenate([seen.leaders, before.leaders[missing]])
     if before.epochs is None or seen.epochs is None:
@@ -89,7 +94,7 @@ def _merged(before: Topic, seen: Topic) -> Topic:
     is_older = epochs[: len(before.epochs)] < before.epochs
     for newest, older in ((leaders, before.leaders), (epochs, before.epochs)):
         newest[: len(older)][is_older] = older[is_older]
-    return replace(seen, leaders=leaders, epochs=epochs)
+    return replace(seen, leaders=leaders, epochs=epochs if has_id or not is_older.any() else None)
 
 
 def sharing(known: Topology, seen: Topology) -> Topology:

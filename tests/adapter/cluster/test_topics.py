@@ -66,6 +66,16 @@ def test_a_broker_that_reports_no_topic_ids_makes_no_other_topic() -> None:
     assert seen(without_id, with_id).topics["orders"].generation == "a"
 
 
+def test_two_answers_without_topic_ids_prove_that_epochs_begin_anew() -> None:
+    """As after a downgrade, if the topic was created again with fewer partitions."""
+    with_id, made_again = led([1, 1], [5, 5]), led([2], [0], generation=None)
+
+    assert leaders(with_id, made_again) == [1, 1]
+    assert leaders(with_id, made_again, made_again) == [2]
+    assert leaders(with_id, made_again, with_id, made_again) == [1, 1]
+    assert leaders(with_id, made_again, made_again, led([3], [1], generation=None)) == [3]
+
+
 def test_after_a_new_beginning_any_epoch_is_believed() -> None:
     known = without_epochs(seen(led([1], [5])))
 
