@@ -52,6 +52,7 @@ class PodWatches(Repeating):
         pods, path = FollowedPods(), f"/api/v1/namespaces/{namespace}/pods"
         watch = Watch(self._client, path, pods, _OfNamespace(self._report, namespace), PODS, consequence=CONSEQUENCE)
         self._running = {**self._running, namespace: (watch, pods)}
+        self._report.begin(namespace)
         watch.start()
 
     def _end(self, namespace: str, timeout_seconds: float) -> None:
@@ -75,17 +76,25 @@ class _Report:
     def __init__(self, conditions: Conditions) -> None:
         self._conditions = conditions
         self._lock = Lock()
+        self._watched: set[str] = set()
         self._failures: dict[str, _Failure | None] = {}
         """Namespace -> why its pods cannot be read; None: they can be."""
 
-    def note(self, namespace: str, failure: _Failure | None) -> bool:
-        """Returns whether this is a change."""
+    def begin(self, namespace: str) -> None:
         with self._lock:
+            self._watched.add(namespace)
+
+    def note(self, namespace: str, failure: _Failure | None) -> bool:
+        """Returns whether this is a change. A watch that was ended may still have something to report."""
+        with self._lock:
+            if namespace not in self._watched:
+                return False
             self._failures[namespace] = failure
             return self._set()
 
     def forget(self, namespace: str) -> None:
         with self._lock:
+            self._watched.discard(namespace)
             self._failures.pop(namespace, None)
             self._set()
 

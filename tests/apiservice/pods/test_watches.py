@@ -2,12 +2,13 @@
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from adapter.conditions import PODS, Condition, Conditions, ConditionStatus
+from adapter.conditions import PODS, Condition, Conditions, ConditionStatus, Definition
 from apiservice.cluster_api.connection import connect
 from apiservice.pods import watches
 from apiservice.pods.watches import PodWatches
@@ -128,3 +129,21 @@ def test_without_a_namespace_there_is_no_condition_and_no_thread(watched: Watche
     watched.wait_for_reason(None)
 
     wait_until(lambda: "watch-pods" not in {each.name for each in threading.enumerate()}, "no watch", WAIT_SECONDS)
+
+
+def test_what_a_watch_reports_after_its_end_is_no_news(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    reports: list[Callable[[], None]] = []
+    holds = watches._OfNamespace.holds
+
+    def noted(self: watches._OfNamespace, definition: Definition) -> None:
+        reports.append(partial(holds, self, definition))
+        holds(self, definition)
+
+    monkeypatch.setattr(watches._OfNamespace, "holds", noted)
+    watched.wanted = {"mail"}
+    wait_until(lambda: bool(reports), "a report", WAIT_SECONDS)
+    watched.wanted = set()
+    watched.wait_for_reason(None)
+
+    reports[0]()
+    assert watched.condition is None
