@@ -71,7 +71,7 @@ def problems_of(
 ) -> tuple[str, ...]:
     """Turns each of pydantic's problems into one sentence: the path in the file, then the problem.
 
-    Refused values are shown, except in places of which `may_hold_secrets` returns True."""
+    Refused values are shown, except in places for which `may_hold_secrets` returns True."""
     # A list whose items are all invalid is also reported as too short; drop that unless the list is empty in the file.
     problems = (one for one in error.errors(include_url=False) if one["type"] != "too_short" or not one["input"])
     return tuple(

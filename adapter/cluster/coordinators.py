@@ -49,7 +49,7 @@ class Placement(Enum):
 
 
 def is_usable(topic: Topic | None) -> bool:
-    """Whether elections of the offsets topic's leaders can be told apart; not before Metadata 7, for instance."""
+    """Whether leader epochs show elections of the offsets topic's leaders. Metadata before version 7 has no epochs."""
     return topic is not None and topic.epochs is not None and bool((topic.epochs >= 0).all())
 
 

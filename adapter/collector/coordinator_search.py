@@ -77,7 +77,7 @@ class CoordinatorSearch:
 
 
 class PlacementProof:
-    """Asks for the coordinators of a few names, of which no group need exist. Used by one thread."""
+    """Asks for the coordinators of a few names; groups of these names need not exist. Used by one thread."""
 
     def __init__(self, brokers: Brokers, liveness: Liveness) -> None:
         self._brokers = brokers

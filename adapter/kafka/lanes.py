@@ -1,4 +1,4 @@
-"""Many requests to one broker, of which only some wait for their responses at a time."""
+"""Limits how many requests to one broker wait for their responses at the same time."""
 
 from collections import deque
 

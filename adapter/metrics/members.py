@@ -32,7 +32,7 @@ class MemberReading:
 
 
 def problems_of_members(query: Query, chosen: Sequence[Selection]) -> list[Problem]:
-    """Returns a problem for each selected group of which it is not known which partitions its members own."""
+    """Returns a problem for each selected group whose members' partitions are not known."""
     return [
         Problem(Reason.MEMBERS_UNKNOWN, text, one.view.cluster, group)
         for one in chosen

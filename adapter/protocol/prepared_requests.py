@@ -3,6 +3,7 @@
 They are kept while groups, leaders, coordinators and versions do not change. Each keeps the shape of its last
 response."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
 from adapter.protocol.apis import FIRST_WITH_GROUPS, LIST_OFFSETS, OFFSET_FETCH, Api
@@ -13,7 +14,7 @@ from adapter.settings.models import Isolation
 LATEST, EARLIEST = -1, -2
 
 
-class Question:
+class Question(ABC):
     """A request to `node`, encoded when it is sent: only then is it known which versions the broker offers."""
 
     api: Api
@@ -39,11 +40,11 @@ class Question:
             self._shape = version, columns.shape
         return columns
 
-    def _encoded(self, version: int) -> RawRequest:
-        raise NotImplementedError
+    @abstractmethod
+    def _encoded(self, version: int) -> RawRequest: ...
 
-    def _parsed(self, body: bytes, version: int, known: Shape | None) -> Columns:
-        raise NotImplementedError
+    @abstractmethod
+    def _parsed(self, body: bytes, version: int, known: Shape | None) -> Columns: ...
 
 
 class CommitQuestion(Question):

@@ -105,7 +105,7 @@ class _Scaler(Protocol):
         """Returns those that read from now on."""
 
     def sync(self, now: float, lag: Messages) -> None:
-        """Is told the lag that is served."""
+        """Receives the lag that is served."""
 
 
 class _Given:
@@ -234,7 +234,7 @@ class _Replays:
         return lag
 
     def _spread(self, busiest: Messages, others: Messages) -> Messages:
-        """Turns messages of each load into those of each lane's partitions, of which the first one is the busiest."""
+        """Returns the messages of each lane's partitions: the busiest one comes first, and all others are equal."""
         spread: Messages = others[self._load_of][:, np.newaxis] * self._exists
         spread[:, 0] = busiest[self._load_of]
         return spread
