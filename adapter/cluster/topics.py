@@ -39,7 +39,8 @@ def updated(known: Topology, seen: Topology, expected: frozenset[str], *, counts
     """Merges `seen`; a known or `expected` topic is deleted only after several responses without it.
 
     Returns the same object if nothing changed. Fewer partitions and older leaders are ignored, because a broker that is
-    cut off may report them. `counts` is False for a second response in a cycle, which proves no more."""
+    cut off may report them. So may one that has just been fenced, perhaps the only one, report no brokers at all.
+    `counts` is False for a second response in a cycle, which proves no more."""
     absent = (known.topics.keys() | expected | known.missing.keys()) - seen.topics.keys() - seen.hidden
     missing = {topic: known.missing.get(topic, 0) + counts for topic in absent}
     doubtful = {topic: known.topics[topic] for topic in absent & known.topics.keys()}
@@ -47,6 +48,7 @@ def updated(known: Topology, seen: Topology, expected: frozenset[str], *, counts
     forgotten = {topic for topic, count in missing.items() if count > ANSWERS_BEFORE_DELETED and topic not in expected}
     merged = replace(
         seen,
+        brokers=seen.brokers or known.brokers,
         topics={**sharing(known, _caught_up(known, seen)).topics, **kept},
         missing={topic: count for topic, count in missing.items() if topic not in forgotten},
     )

@@ -98,7 +98,7 @@ class Inventory:
     def refresh(self, *, has_news: bool) -> None:
         """Reads what is due, and Metadata if it `has_news`. Listings come first: Metadata then shows whose they are."""
         now, self.is_described = self._monotonic(), False
-        has_read = self._is_new_client
+        has_read = self._is_new_client or not self.topology.brokers
         if has_read:
             self._read_topology(now)
         if self._is_new_client:

@@ -332,6 +332,26 @@ def test_brokers_that_were_all_replaced_are_found_again() -> None:
     assert rig.lag() == 14
 
 
+def test_metadata_without_brokers_as_of_one_that_was_fenced_is_read_again_in_the_next_cycle() -> None:
+    rig = running()
+    rig.kafka.living = dict.fromkeys(rig.kafka.nodes, ())
+    rig.run(2)
+
+    rig.kafka.living.clear()
+    rig.kafka.commits["billing"] = {ORDERS_0: 8, ORDERS_1: 20, ORDERS_2: 5}
+    assert (rig.run().completeness, rig.lag()) == ("complete", 2)
+
+
+def test_a_cluster_whose_first_metadata_has_no_brokers_is_read_in_the_next_cycle() -> None:
+    cluster = kafka()
+    cluster.living = dict.fromkeys(cluster.nodes, ())
+    rig = Rig(cluster)
+    rig.run()
+
+    cluster.living.clear()
+    assert (rig.run().completeness, rig.lag()) == ("complete", 13)
+
+
 def test_metadata_is_asked_of_three_brokers_at_most_however_many_are_silent() -> None:
     """Twenty of thirty would cost twenty deadlines before any offset is read. A missing topic is looked for often."""
     nodes = tuple(range(1, 31))

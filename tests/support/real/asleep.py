@@ -161,8 +161,10 @@ def consumer(
         stage.prepare(name)
     documents = [target(name, kind), hpa(name, annotations, most, kind)]
     stage.plane.apply(documents)
-    yield made
-    stage.plane.delete(documents)
+    try:
+        yield made
+    finally:
+        stage.plane.delete(documents)
 
 
 def target(name: str, kind: str = "Deployment") -> Manifest:
