@@ -1,6 +1,7 @@
 """Pure: what is said about a group: how urgent it is, in words, and what a person does about it."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import IntEnum
 
 from adapter.verdicts.causes import Verdict
@@ -34,10 +35,20 @@ class Finding:
     words: str
     asks: str = ""
     """What a person does about it; overrides `TO_DO[code]`."""
-    is_over: bool = False
-    """Whether it had ended before the last hour."""
     is_cause: bool = False
     """Whether it explains what follows from it at the end of the range, which is then no finding of its own."""
+    since: datetime | None = None
+    """When it began, or the beginning of what was seen of it; None: it is no incident, but true of the whole range."""
+    until: datetime | None = None
+    """When it ended; None: it still goes on."""
+    subject: str = ""
+    """What of the group it is about, such as `partition 3 of orders`; empty: the whole group."""
+    evidence: str = ""
+    """What it rests on, such as `12 of 336 hours`; empty: `words` say it."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.until is not None
 
     @property
     def to_do(self) -> str:

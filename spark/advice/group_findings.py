@@ -53,7 +53,9 @@ def stuck(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
         f"{what} {_not_moved(first.since, None if now else until, zone, is_one=is_one, is_exact=first.is_exact)}, "
         f"{formatting.duration((until - first.since).total_seconds())}, although members were there and "
         f"{waiting} waited." + (f" Assigned to {_named(owners)}." if owners else ""),
-        is_over=not now,
+        subject=what,
+        since=first.since,
+        until=None if now else until,
         is_recent=_is_recent(group, until),
     )
 
@@ -73,12 +75,17 @@ def _stuck_as_a_whole(group: Group, zone: ZoneInfo) -> Finding | None:
         "the group's commits "
         f"{_not_moved(begin, None if still[-1] else until, zone, is_one=False, is_exact=False)}, "
         f"{formatting.duration((until - begin).total_seconds())}, although members were there and messages waited.",
-        is_over=not still[-1],
+        subject="",
+        since=begin,
+        until=None if still[-1] else until,
         is_recent=_is_recent(group, until),
     )
 
 
-def _stuck(brief: str, words: str, *, is_over: bool, is_recent: bool) -> Finding:
+def _stuck(
+    brief: str, words: str, *, subject: str, since: datetime, until: datetime | None, is_recent: bool
+) -> Finding:
+    is_over = until is not None
     return Finding(
         Verdict.STUCK,
         Severity.WATCH if is_over else Severity.URGENT,
@@ -87,7 +94,9 @@ def _stuck(brief: str, words: str, *, is_over: bool, is_recent: bool) -> Finding
         + ("It ended before the last hour. " if is_over else "")
         + "The cause may also be work that takes longer than max.poll.interval.ms.",
         is_cause=is_recent,
-        is_over=is_over,
+        since=since,
+        until=until,
+        subject=subject,
     )
 
 
@@ -135,7 +144,8 @@ def lag_without_members(group: Group, _: Load) -> Finding | None:
     if not number:
         return None
     had_members = np.nanmax(hours.members_max) > 0
-    until = time_of(hours.start[np.flatnonzero(alone)[-1]]) + HOUR
+    since, until = (time_of(hours.start[np.flatnonzero(alone)[at]]) for at in (0, -1))
+    until += HOUR
     return Finding(
         Verdict.LAG_WITHOUT_MEMBERS,
         Severity.URGENT if alone[-1] else Severity.WATCH,
@@ -143,8 +153,9 @@ def lag_without_members(group: Group, _: Load) -> Finding | None:
         f"Messages waited through {formatting.plural(number, 'hour')} in which the group had no member at all."
         + ("" if alone[-1] else " That ended before the last hour."),
         "Start its consumers, or let an HPA on their lag do it." if had_members else "",
-        is_over=not alone[-1],
         is_cause=_is_recent(group, until),
+        since=since,
+        until=None if alone[-1] else until,
     )
 
 

@@ -61,7 +61,16 @@ def _group(standing: Standing, report: Report) -> dict[str, Any]:
         "capacity_at_least": row["capacity_at_least"],
         "production_rate": {"off_peak": load.off_peak, "usual": load.usual, "peak": load.peak, "rise": load.rise},
         "findings": [
-            {"code": it.code, "severity": it.severity.word, "words": _plain(it.words), "to_do": it.to_do or None}
+            {
+                "code": it.code,
+                "severity": it.severity.word,
+                "words": _plain(it.words),
+                "to_do": it.to_do or None,
+                "since": it.since,
+                "until": it.until,
+                "subject": _plain(it.subject) or None,
+                "evidence": _plain(it.evidence) or None,
+            }
             for it in standing.advice.findings
         ],
         "owner": row["owner"],

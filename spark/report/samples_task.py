@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from adapter.history.contract import Column
+from spark.folds import partition_progress, topic_samples
+from spark.folds.lag_statistics import STATISTICS, statistics_of
+from spark.folds.partition_progress import PROGRESS, progress_of
+from spark.folds.topic_samples import Topics
 from spark.report.rows_task import or_refused
-from spark.rules import partition_progress, topic_samples
-from spark.rules.lag_statistics import STATISTICS, statistics_of
-from spark.rules.partition_progress import PROGRESS, progress_of
-from spark.rules.topic_samples import Topics
 from spark.storage.protocol import HistoryFiles
 from spark.tables import layout
 from spark.tables.columns import TableRows, rows_of

@@ -1,1 +1,1 @@
-"""Pure functions over columns of samples and tables; none needs a JVM."""
+"""Pure functions over columns of the samples of an hour or a day; none needs a JVM."""

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from spark.figures.agreement import Agreement
 from spark.figures.model import NUMBERS, Periods
 from spark.figures.periods import between
+from spark.folds.lag_statistics import STATISTICS
 from spark.report.assembly import jumps_of, periods_by_key, threshold_of
 from spark.report.range_figures import hours_of_groups, topics_of
-from spark.rules.lag_statistics import STATISTICS
 from tests.support.history.report_groups import MONDAY, hours, together
 
 NAN = float("nan")

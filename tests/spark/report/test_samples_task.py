@@ -10,7 +10,7 @@ import pytest
 from spark.errors import Unusable
 from spark.report.samples_task import LAGS, SLICE_ROWS, WORTHWHILE_ROWS, ExpectedSamples, Slice, folded, slices_of
 from spark.storage.local import LocalFiles
-from tests.spark.rules.test_lag_statistics import SCHEMA, START, sample
+from tests.spark.folds.test_lag_statistics import SCHEMA, START, sample
 
 FILES = LocalFiles(Path("nowhere"))
 

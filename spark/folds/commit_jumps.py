@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spark.rules.topic_samples import Topics, TopicSamples
+from spark.folds.topic_samples import Topics, TopicSamples
 from spark.tables.columns import Values, begins_of
 from spark.tables.contract import HOUR_MICROS
 

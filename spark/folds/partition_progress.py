@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from adapter.verdicts.assignment import is_spread
 from adapter.verdicts.progress import has_moved, stands_still
-from spark.rules.topic_samples import Topics, places_of
+from spark.folds.topic_samples import Topics, places_of
 from spark.tables.columns import UNKNOWN, Flags, Ints, TableRows
 from spark.tables.contract import COVERED_SECONDS, HOUR_MICROS, NAMES, PARTITIONS
 

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark.rules.episodes import END_OF_EPISODE
-from spark.rules.lag_statistics import STATISTICS, statistics_of
-from spark.rules.topic_samples import COLUMNS, Topics
+from spark.folds.episodes import END_OF_EPISODE
+from spark.folds.lag_statistics import STATISTICS, statistics_of
+from spark.folds.topic_samples import COLUMNS, Topics
 from spark.tables.columns import ARROW_TYPES, rows_of
 
 START = datetime(2026, 6, 1, tzinfo=UTC)

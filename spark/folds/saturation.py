@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from spark.folds.topic_samples import Topics, TopicSamples, carry, previous
 from spark.rules.percentiles import percentiles_of
-from spark.rules.topic_samples import Topics, TopicSamples, carry, previous
 from spark.tables.columns import Flags, Ints, Values, begins_of
 from spark.tables.contract import HOUR_MICROS
 

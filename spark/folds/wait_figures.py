@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from spark.folds.topic_samples import Topics, TopicSamples
 from spark.rules.percentiles import percentiles_of
-from spark.rules.topic_samples import Topics, TopicSamples
 from spark.tables.columns import Ints, Values, begins_of
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from adapter.history.arrow import array_of
-from spark.rules.commit_jumps import CommitJumps
-from spark.rules.episodes import Episodes
+from spark.folds.commit_jumps import CommitJumps
+from spark.folds.episodes import Episodes
+from spark.folds.saturation import Saturation
+from spark.folds.topic_samples import Topics, TopicSamples, samples_of
+from spark.folds.wait_figures import WaitFigures
 from spark.rules.percentiles import percentiles_of
-from spark.rules.saturation import Saturation
-from spark.rules.topic_samples import Topics, TopicSamples, samples_of
-from spark.rules.wait_figures import WaitFigures
 from spark.tables.columns import UNKNOWN, Ints, TableRows, Values, begins_of
 
 _TIME = pa.timestamp("us", tz="UTC")

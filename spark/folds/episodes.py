@@ -6,7 +6,7 @@ gaps over which no commit moved: the lag did not fall in them.
 
 import numpy as np
 
-from spark.rules.topic_samples import Topics, TopicSamples, carry, previous
+from spark.folds.topic_samples import Topics, TopicSamples, carry, previous
 from spark.tables.columns import UNKNOWN, Ints, Values, begins_of
 from spark.tables.contract import EVENTS
 
