@@ -131,6 +131,12 @@ def led_throughout(before: Topic | None, after: Topic) -> Flags:
     return is_same
 
 
+def has_more_partitions(known: Topology, seen: Topology) -> bool:
+    """Whether a topic of both has more partitions in `seen`."""
+    pairs = ((known.topics.get(name), topic) for name, topic in seen.topics.items())
+    return any(before is not None and len(topic.leaders) > len(before.leaders) for before, topic in pairs)
+
+
 def has_undecided_topics(topology: Topology) -> bool:
     """Whether a topic is missing but does not count as deleted yet."""
     return any(count < ANSWERS_BEFORE_DELETED for count in topology.missing.values())

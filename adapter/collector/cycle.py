@@ -117,6 +117,8 @@ class Cycle:
         """Replaced by any thread."""
         self.members_asked: frozenset[str] = frozenset()
         """Groups for whose members HPAs ask. Replaced by any thread."""
+        self.partitions_asked: frozenset[str] = frozenset()
+        """Groups whose number of partitions HPAs follow. Replaced by any thread."""
         self._began_at = 0.0
         """When the cycle began, in seconds since the epoch."""
         self._unanswered = 0
@@ -202,7 +204,7 @@ class Cycle:
     def _gather(self, *, has_news: bool) -> Gathered:
         """Reads everything. What is asked next depends on the answers. Rows may be laid out anew; no value changes."""
         inventory = self._inventory
-        inventory.refresh(has_news=has_news)
+        inventory.refresh(self.partitions_asked, has_news=has_news)
         inventory.seek(self.asked)
         self._commits.follow_asked(self.asked, self._may_have_been_known, inventory.watched_topics)
         commits, shares = self._read_progress()

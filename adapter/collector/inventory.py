@@ -1,6 +1,6 @@
 """The inventory of one cluster: its brokers, topics and groups, read periodically, and what is missing from it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from adapter.clock import is_due
@@ -18,6 +18,7 @@ from adapter.cluster.topics import (
     ANSWERS_BEFORE_DELETED,
     Topic,
     Topology,
+    has_more_partitions,
     has_undecided_topics,
     updated,
     without_epochs,
@@ -95,8 +96,10 @@ class Inventory:
         self._listing_times = replace(self._listing_times, placement=Placement.UNKNOWN)
         self._proof.begin_anew()
 
-    def refresh(self, *, has_news: bool) -> None:
-        """Reads what is due, and Metadata if it `has_news`. Listings come first: Metadata then shows whose they are."""
+    def refresh(self, growing: Collection[str] = (), *, has_news: bool) -> None:
+        """Reads what is due, and Metadata if it `has_news`. Listings come first: Metadata then shows whose they are.
+
+        New partitions of topics of `growing` groups are seen sooner than those of others."""
         now, self.is_described = self._monotonic(), False
         has_read = self._is_new_client or not self.topology.brokers
         if has_read:
@@ -109,7 +112,7 @@ class Inventory:
         self._meet_brokers()
         self._prove_placement(now)
         handovers = self._commits.handovers
-        has_news |= handovers.is_outdated or self._has_lost_something(now)
+        has_news |= handovers.is_outdated or self._has_changed(now, growing)
         handovers.follow(self._coordinating_topic)
         self._list_groups(now)
         has_news = (has_news and not has_read) or has_undecided_topics(self.topology) or self._has_first_lists
@@ -142,21 +145,26 @@ class Inventory:
             placement = self._proof.placement(topic, self._commits.groups, nodes, now)
             self._listing_times = replace(self._listing_times, placement=placement)
 
-    def _has_lost_something(self, now: float) -> bool:
-        """Whether commits are gone, or another broker no longer counts one of ours as alive: it may be cut off and
-        already replaced. Either is answered once per LIVING_SECONDS, with one request."""
+    def _has_changed(self, now: float, growing: Collection[str]) -> bool:
+        """Whether commits are gone, another broker no longer counts one of ours as alive (it may be cut off and already
+        replaced), or a topic of `growing` groups has grown. All is answered once per LIVING_SECONDS, with one
+        request."""
+        has_grown = False
         if self._is_due(self._living_read, now, LIVING_SECONDS):
             if self.has_lost_commits:
                 self._dead = frozenset()
                 return True
             self._living_read, self._dead = now, frozenset()
-            answers = self._brokers.living(self._in_turn(self.topology.brokers)[:MOST_ASKED])
+            pairs = self._rows.layout.pairs if growing else ()
+            topics = {topic for group, topic in pairs if group in growing}
+            answers = self._brokers.living(self._in_turn(self.topology.brokers)[:MOST_ASKED], topics)
             self._liveness.note(answers)
             for node, answer in answers.items():
                 self._metadata_from = node
                 if isinstance(answer, Answer):
-                    self._dead = frozenset(self.topology.brokers.keys() - answer.content.keys())
-        return bool(self._dead)
+                    self._dead = frozenset(self.topology.brokers.keys() - answer.content.brokers.keys())
+                    has_grown = has_more_partitions(self.topology, answer.content)
+        return bool(self._dead) or has_grown
 
     def _list_groups(self, now: float) -> None:
         """Lists the groups of all brokers if that is due, otherwise those of brokers that the latest round lacks."""

@@ -88,9 +88,12 @@ class Collector(Repeating):
     def remembered(self, *, everything: bool = False) -> ClusterMemory:
         return self._cycle.remembered(everything=everything)
 
-    def ask(self, asked: Asked, of_members: frozenset[str] = frozenset()) -> None:
-        """Replaces what HPAs ask for, group -> topics, and the groups for whose members they ask. What is not known yet
-        is read at once."""
+    def ask(
+        self, asked: Asked, of_members: frozenset[str] = frozenset(), of_partitions: frozenset[str] = frozenset()
+    ) -> None:
+        """Replaces what HPAs ask for, group -> topics, and the groups for whose members they ask or whose number of
+        partitions they follow. What is not known yet is read at once."""
+        self._cycle.partitions_asked = of_partitions
         if of_members != self._cycle.members_asked:
             self._cycle.members_asked = of_members
             if not of_members <= self.feed.view.assignments.keys():

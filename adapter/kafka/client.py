@@ -5,7 +5,7 @@ group's coordinator without limit. So requests are sent through the library's co
 its private names, and the dependency is pinned to the versions that have them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Condition
@@ -188,12 +188,12 @@ class Brokers:
                 return {**outcomes, node: self._with_hidden(chosen[node], answer, expected)}
         return outcomes
 
-    def living(self, nodes: Sequence[int]) -> dict[int, Answer[Mapping[int, str]] | Failure]:
-        """Returns node -> address of the living brokers, as reported by the first of `nodes` to answer."""
-        outcomes = self._first_to_describe({node: node for node in nodes}, (), _brokers_in)
+    def living(self, nodes: Sequence[int], topics: Collection[str] = ()) -> dict[int, Answer[Topology] | Failure]:
+        """Returns the living brokers and no topics but these, as reported by the first of `nodes` to answer."""
+        outcomes = self._first_to_describe({node: node for node in nodes}, sorted(topics), topology_in)
         for answer in outcomes.values():
             if isinstance(answer, Answer):
-                self._follow_addresses(answer.content)
+                self._follow_addresses(answer.content.brokers)
         return outcomes
 
     def _first_to_describe(
@@ -382,7 +382,3 @@ def _settle(calls: Calls[Any], number: int, future: Any) -> None:  # noqa: ANN40
 
 def _note_sent(calls: Calls[Any], number: int) -> None:
     calls.sent[number] = clock.monotonic()
-
-
-def _brokers_in(body: bytes, version: int) -> Mapping[int, str]:
-    return topology_in(body, version).brokers

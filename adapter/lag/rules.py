@@ -41,6 +41,8 @@ class AskedTopics:
     """Sorted. A set takes 216 bytes, and there may be thousands."""
     of_members: bool = False
     """Whether the values of the group's members are asked for."""
+    of_partitions: bool = False
+    """Whether the number of partitions matters, and not only their values."""
 
 
 def topics_for(cluster: str, asked: Iterable[AskedTopics], may_name: MayName) -> dict[str, tuple[str, ...]]:
@@ -55,11 +57,17 @@ def topics_for(cluster: str, asked: Iterable[AskedTopics], may_name: MayName) ->
 
 def groups_of_members(cluster: str, asked: Iterable[AskedTopics], may_name: MayName) -> frozenset[str]:
     """Returns the groups for whose members HPAs ask in this cluster, where `may_name(group, namespace)`."""
-    return frozenset(
-        each.group
-        for each in asked
-        if each.of_members and each.cluster in {None, cluster} and may_name(each.group, each.namespace)
-    )
+    return _groups(cluster, (each for each in asked if each.of_members), may_name)
+
+
+def groups_of_partitions(cluster: str, asked: Iterable[AskedTopics], may_name: MayName) -> frozenset[str]:
+    """Returns the groups whose number of partitions HPAs follow in this cluster, where `may_name(group, namespace)`."""
+    return _groups(cluster, (each for each in asked if each.of_partitions), may_name)
+
+
+def _groups(cluster: str, asked: Iterable[AskedTopics], may_name: MayName) -> frozenset[str]:
+    here = (each for each in asked if each.cluster in {None, cluster})
+    return frozenset(each.group for each in here if may_name(each.group, each.namespace))
 
 
 def judges_movement(replicas: Replicas | None) -> bool:

@@ -13,7 +13,7 @@ from adapter.collector.cycle import Completeness
 from adapter.collector.threads import Collector, collectors_of, start_all, stop_all
 from adapter.conditions import SETTINGS
 from adapter.history.sample import Keep
-from adapter.lag.rules import AskedTopics, groups_of_members, topics_for
+from adapter.lag.rules import AskedTopics, groups_of_members, groups_of_partitions, topics_for
 from adapter.memory.keeper import Exchange, MemoryKeeper
 from adapter.memory.value import ClusterMemory
 from adapter.metrics.fallbacks import LOOK_SECONDS, Fallbacks
@@ -42,8 +42,10 @@ class _Generation:
         for collector in self.without(other):
             name, may_name = collector.name, self.metrics.may_name
             serves_pods = self.settings.custom_metrics.register_services
+            follows_partitions = self.settings.autoscalers.max_replicas
             of_members = groups_of_members(name, asked if serves_pods else (), may_name)
-            collector.ask(topics_for(name, asked, may_name), of_members)
+            of_partitions = groups_of_partitions(name, asked if follows_partitions else (), may_name)
+            collector.ask(topics_for(name, asked, may_name), of_members, of_partitions)
 
     def without(self, other: "_Generation | None") -> list[Collector]:
         """Returns the collectors that the other generation does not have."""

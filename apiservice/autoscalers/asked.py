@@ -1,11 +1,13 @@
 """Decides what HPAs ask for: the topics that their selectors name for a group."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 from types import MappingProxyType
 
 from adapter.lag.rules import AskedTopics
 from adapter.metrics.selection import named
+from apiservice.autoscalers.annotations import MAX_REPLICAS
 from apiservice.autoscalers.autoscaler import Autoscaler, Source, UsedMetric
 
 _NAMED = {"cluster", "group", "topic"}
@@ -17,15 +19,18 @@ NamedGroups = Mapping[str, tuple[str | None, str]]
 
 def asked_topics(hpa: Autoscaler, named_groups: NamedGroups = MappingProxyType({})) -> tuple[AskedTopics, ...]:
     selected = (asked for metric in hpa.metrics for asked in _asked(hpa.namespace, metric))
-    return (*selected, *_members_of_named(hpa, named_groups))
+    found = (*selected, *_of_named(hpa, named_groups))
+    return tuple(replace(asked, of_partitions=True) for asked in found) if MAX_REPLICAS in hpa.annotations else found
 
 
-def _members_of_named(hpa: Autoscaler, named_groups: NamedGroups) -> Iterator[AskedTopics]:
-    """A named metric needs no selector, and its topics need no HPA; but pods have its values only by its members."""
+def _of_named(hpa: Autoscaler, named_groups: NamedGroups) -> Iterator[AskedTopics]:
+    """A named metric needs no selector, and its topics need no HPA; but pods have its values only by its members, and
+    `maxReplicas` follows its partitions."""
     for metric in hpa.metrics:
-        if metric.source is Source.PODS and metric.name.lower() in named_groups:
+        of_members = metric.source is Source.PODS
+        if (of_members or MAX_REPLICAS in hpa.annotations) and metric.name.lower() in named_groups:
             cluster, group = named_groups[metric.name.lower()]
-            yield AskedTopics(hpa.namespace, cluster, group, (), of_members=True)
+            yield AskedTopics(hpa.namespace, cluster, group, (), of_members)
 
 
 def _asked(namespace: str, metric: UsedMetric) -> Iterator[AskedTopics]:

@@ -1,8 +1,12 @@
 """Groups, coordinators, topics and partitions that come and go between cycles."""
 
+from collections import Counter
+
 import pytest
 
 from adapter.metrics.problems import Reason
+from tests.support import samples
+from tests.support.kafka.rig import Rig
 from tests.support.kafka.small_cluster import BILLING, ORDERS_0, ORDERS_1, ORDERS_2, given, kafka, running
 
 
@@ -203,3 +207,38 @@ def test_a_new_partition_without_commit_counts_from_its_start_where_the_rule_say
 
     assert rig.lag() == 13 + 6
     assert rig.read("uncommitted_partitions", BILLING).values[0].milli // 1000 == 1
+
+
+def partitions_seen(rig: Rig) -> int:
+    return rig.view.layout.partition[rig.view.layout.spans["billing"]].size
+
+
+@pytest.mark.parametrize("begins_after", [1, 2, 3])
+def test_new_partitions_that_an_hpa_follows_are_seen_within_ten_seconds_and_those_of_others_within_thirty(
+    begins_after: int,
+) -> None:
+    """Another broker is asked each time, and the next one for all topics."""
+    seen = {}
+    for following in (frozenset({"billing"}), frozenset({"audit"})):
+        rig = running(settings=samples.settings(collection={"interval": "5s"}))
+        rig.cycle.partitions_asked = following
+        rig.run(begins_after)
+        rig.kafka.topics["orders"] = [1, 2, 3, 1]
+        rig.run(2)
+        seen[following] = partitions_seen(rig)
+
+    assert list(seen.values()) == [4, 3]
+
+
+def test_partitions_that_an_hpa_follows_cost_no_request_more_until_there_are_new_ones() -> None:
+    counts = []
+    for following in (frozenset[str](), frozenset({"billing"})):
+        rig = running()
+        rig.cycle.partitions_asked = following
+        asked: Counter[str] = Counter()
+        for _ in range(30):
+            rig.run()
+            asked += rig.counted()
+        counts.append(asked)
+
+    assert counts[0] == counts[1]

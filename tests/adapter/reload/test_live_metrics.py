@@ -227,6 +227,16 @@ def test_members_are_asked_for_where_custom_metrics_are_served_to_a_namespace_th
     assert sorted(opened) == ["eu", "main"], "no cluster is read anew for it"
 
 
+def test_the_number_of_partitions_is_followed_where_maximums_may_be_changed(live: LiveMetrics) -> None:
+    live.ask(frozenset({AskedTopics("shop", "main", "billing", (), of_partitions=True), asked("trail")}))
+    found = []
+    for changes in ({}, {"maxReplicas": True}):
+        take_over(live, settings("main", "eu", autoscalers=changes))
+        found.append([each._cycle.partitions_asked for each in live._current.collectors.values()])
+
+    assert found == [[set(), set()], [{"billing"}, set()]]
+
+
 def test_credentials_that_are_not_used_are_one_line_in_the_log(
     live: LiveMetrics, telemetry: Telemetry, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

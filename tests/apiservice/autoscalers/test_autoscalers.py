@@ -10,6 +10,7 @@ from adapter.lag.rules import AskedTopics
 from adapter.metrics.definitions import SERVED
 from adapter.metrics.requirement import Operator, Requirement
 from apiservice.autoscalers import followed as followed_module
+from apiservice.autoscalers.annotations import MAX_REPLICAS
 from apiservice.autoscalers.asked import NamedGroups, asked_topics
 from apiservice.autoscalers.autoscaler import (
     LONGEST,
@@ -122,6 +123,17 @@ def test_a_named_metric_of_pods_asks_for_the_members_of_its_group() -> None:
         found.append(asked_topics(autoscaler, named))
 
     assert found == [(AskedTopics("shop", "main", "Billing Service/eu", (), of_members=True),), ()]
+
+
+def test_an_hpa_whose_maximum_follows_the_partitions_asks_for_their_number() -> None:
+    named = {"billing-backlog": ("main", "Billing Service/eu")}
+    document = hpa("consumer", ORDERS, external("billing-backlog"))
+    document["metadata"]["annotations"] = {MAX_REPLICAS: "partitions"}
+    autoscaler = autoscaler_of(document, {LAG, *named})
+    assert autoscaler is not None
+
+    expected = (ASKED, AskedTopics("shop", "main", "Billing Service/eu", ()))
+    assert asked_topics(autoscaler, named) == tuple(replace(each, of_partitions=True) for each in expected)
 
 
 def test_the_namespaces_of_hpas_with_a_metric_of_pods_are_known() -> None:

@@ -4,7 +4,7 @@ Brokers can be silent (a deadline passes), refuse the connection, or still be lo
 remembered as `(kind, node)`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from threading import Condition
@@ -117,11 +117,14 @@ class FakeBrokers(Brokers):
                 break
         return outcomes
 
-    def living(self, nodes: Sequence[int]) -> dict[int, Answer[Mapping[int, str]] | Failure]:
-        outcomes: dict[int, Answer[Mapping[int, str]] | Failure] = {}
+    def living(self, nodes: Sequence[int], topics: Collection[str] = ()) -> dict[int, Answer[Topology] | Failure]:
+        outcomes: dict[int, Answer[Topology] | Failure] = {}
         for node in nodes:
             self.requests.append(("Metadata living", node))
-            outcomes[node] = self._failure(node) or Answer(self._living(node), self._clock.seconds)
+            self.asked_for.append(("Metadata living", sorted(topics)))
+            described = self._topology(node, frozenset()).topics if topics else {}
+            named = {name: topic for name, topic in described.items() if name in topics}
+            outcomes[node] = self._failure(node) or Answer(Topology(self._living(node), named), self._clock.seconds)
             if isinstance(outcomes[node], Answer):
                 break
         return outcomes
