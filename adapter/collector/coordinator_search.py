@@ -88,8 +88,14 @@ class PlacementProof:
         self._attempts = self._contradictions = 0
         self._asked_at = NEVER
 
+    def put_off(self, now: float) -> None:
+        """Call when the placement is proven or refuted: what refuted it may have been momentary, as in an upgrade."""
+        self._attempts, self._asked_at = ATTEMPTS, now
+
     def placement(self, topic: Topic, known: Sequence[str], nodes: Sequence[int], now: float) -> Placement:
-        """Asks the first of the nodes; `known` are groups that the adapter may describe, as far as there are some."""
+        """Asks the first of the nodes; `known` are groups that the adapter may describe, if there are any.
+
+        UNKNOWN: the answer decides nothing."""
         names, nodes = proving_groups(topic), [n for n in nodes if not self._brokers.lack(n, FIND_COORDINATOR)]
         is_early = self._attempts >= ATTEMPTS and now - self._asked_at < ATTEMPT_SECONDS
         if is_early or not names or not nodes or not is_usable(topic):

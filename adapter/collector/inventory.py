@@ -44,6 +44,9 @@ LIVING_SECONDS = 10.0
 """Period of asking which brokers are alive, because a deposed broker may not know that it was deposed."""
 MOST_ASKED = 3
 """The number of brokers asked for Metadata at a time, concurrently if they are slow."""
+MISPLACED_SECONDS = 30.0
+"""A group that a broker reports for so long, although Metadata shows another coordinator, is not placed as in Kafka: a
+broker that hears nothing from the controllers is dead by Metadata after `broker.session.timeout.ms` (9 s)."""
 CONFIRMATIONS = 2
 """The number of consecutive brokers that must report the same leaders before a listing counts as complete."""
 ROUNDS_BEFORE_STALE = 3
@@ -81,6 +84,8 @@ class Inventory:
         self._is_new_client = True
         self._is_compared = False
         """Whether the placement was sought to be proven with the latest Metadata."""
+        self._misplaced_since: Mapping[str, float] = {}
+        """Group -> since when each Metadata has shown another coordinator than the one that reports the group."""
         self.is_described = self.has_lost_commits = False
         """Whether Metadata was read in this cycle, and whether it must show that no topic was created again."""
         self._unknown: Mapping[tuple[str, int], int] = {}
@@ -93,7 +98,8 @@ class Inventory:
         """Known brokers may have been replaced, so any connected broker is asked next."""
         self._is_new_client = True
         self.topology = without_epochs(self.topology)
-        self._listing_times = replace(self._listing_times, placement=Placement.UNKNOWN)
+        if self._listing_times.placement is Placement.PROVEN:
+            self._listing_times = replace(self._listing_times, placement=Placement.UNKNOWN)
         self._proof.begin_anew()
 
     def refresh(self, growing: Collection[str] = (), *, has_news: bool) -> None:
@@ -112,7 +118,8 @@ class Inventory:
         self._meet_brokers()
         self._prove_placement(now)
         handovers = self._commits.handovers
-        has_news |= handovers.is_outdated or self._has_changed(now, growing)
+        self._heed_misplaced(handovers.misplaced, now)
+        has_news |= bool(handovers.misplaced) or self._has_changed(now, growing)
         handovers.follow(self._coordinating_topic)
         self._list_groups(now)
         has_news = (has_news and not has_read) or has_undecided_topics(self.topology) or self._has_first_lists
@@ -140,10 +147,21 @@ class Inventory:
         topic = self.topology.topics.get(OFFSETS_TOPIC)
         # A second answer against the same Metadata would prove no more: a broker that lags behind may have sent it.
         is_compared, self._is_compared = self._is_compared, True
-        if topic is not None and not is_compared and self._listing_times.placement is Placement.UNKNOWN:
+        if topic is not None and not is_compared and self._listing_times.placement is not Placement.PROVEN:
             nodes = self._in_turn(self.topology.brokers)
             placement = self._proof.placement(topic, self._commits.groups, nodes, now)
-            self._listing_times = replace(self._listing_times, placement=placement)
+            if placement is not Placement.UNKNOWN:
+                self._believe(placement, now)
+
+    def _believe(self, placement: Placement, now: float) -> None:
+        self._listing_times = replace(self._listing_times, placement=placement)
+        self._proof.put_off(now)
+
+    def _heed_misplaced(self, groups: Iterable[str], now: float) -> None:
+        """Metadata is read in each cycle that has misplaced groups, from one broker after the other."""
+        self._misplaced_since = {group: self._misplaced_since.get(group, now) for group in groups}
+        if any(now - since >= MISPLACED_SECONDS for since in self._misplaced_since.values()):
+            self._believe(Placement.REFUTED, now)
 
     def _has_changed(self, now: float, growing: Collection[str]) -> bool:
         """Whether commits are gone, another broker no longer counts one of ours as alive (it may be cut off and already
@@ -246,7 +264,7 @@ class Inventory:
         for node, answer in answers.items():
             self._metadata_from = self._metadata_from if node is None else node
             if isinstance(answer, Answer):
-                self._follow(updated(self.topology, answer.content, expected, counts=not is_repeat))
+                self._follow(updated(self.topology, answer.content, expected, counts=not is_repeat), now)
                 self._topology_read = self._living_read = now
                 self._is_new_client, self._is_compared, self.is_described = False, False, True
                 self._liveness.forget_others(self.topology.brokers.keys())
@@ -255,10 +273,10 @@ class Inventory:
             if node is None:
                 self._liveness.failures.append(answer)
 
-    def _follow(self, topology: Topology) -> None:
+    def _follow(self, topology: Topology, now: float) -> None:
         before, self.topology = self.topology, topology
         if moves_without_election(before.topics.get(OFFSETS_TOPIC), topology.topics.get(OFFSETS_TOPIC)):
-            self._listing_times = replace(self._listing_times, placement=Placement.REFUTED)
+            self._believe(Placement.REFUTED, now)
 
     def seek(self, asked: Asked) -> None:
         """Looks for groups that HPAs ask for and no broker lists, where that does not prove that they do not exist."""

@@ -6,8 +6,9 @@ refuses to report the log end of the partition (KIP-207).
 
 By the code of Kafka 4.3, it misses the confirmation if that arrives just before it has read the partition. It then
 reports old commits until the next record is written to the partition, which may take hours where all groups sleep.
-So a coordinator that reports less than was known is doubted until the partition's log end has moved. One that has
-reported all that was known has read the partition: what it reports later is new, even if it is less.
+So a coordinator that reports less than was known is doubted until the partition's log end has moved, or for some
+minutes where that topic is hidden. One that has reported all that was known has read the partition: what it reports
+later is new, even if it is less.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -29,6 +30,9 @@ from adapter.settings.models import Isolation
 
 TAKEOVER_SECONDS = 30.0
 """Kafka's default for replica.lag.time.max.ms: a follower that does not ask leaves the set of replicas after that."""
+UNSETTLED_SECONDS = 300.0
+"""Ten times as long. Where no log end shows whether the coordinator has read its partition, it is likelier after this
+time that the group was reset than that the coordinator missed the confirmation and no group has committed since."""
 HANDING_OVER = (NOT_CAUGHT_UP, *NOT_LEADING)
 """A new leader before its followers confirm what it read, and brokers that do not lead. Any other error does not change
 with time: where the topic may not be read, nothing is known of handovers."""
@@ -44,6 +48,8 @@ class _Doubt:
     """If it reports less than was known: the offsets that it reported first, and the log end of its partition then."""
     changed_at: float = np.inf
     """When it was first seen to report something else, or the log end to have moved."""
+    behind_since: float = np.inf
+    """Since when it, or coordinators in doubt before it, have reported less than was known."""
 
 
 class Takeovers:
@@ -76,12 +82,17 @@ class Takeovers:
         cannot go backward."""
         is_new = self.node[codes] != node
         self.node[codes] = node
-        self._doubts.update({self._groups[code]: _Doubt() for code in codes[is_new].tolist()})
+        taken_over = [self._groups[code] for code in codes[is_new].tolist()]
+        self._doubts.update({group: self._renewed(group) for group in taken_over})
         is_doubted: Flags = np.zeros(len(codes), dtype=bool)
         if self._doubts:
             # There may be as many answers as doubts: each looks at those of its own groups alone.
             is_doubted[:] = [self._is_doubted(self._groups[code], received) for code in codes.tolist()]
         return is_doubted
+
+    def _renewed(self, group: str) -> _Doubt:
+        before = self._doubts.get(group)
+        return _Doubt() if before is None else _Doubt(behind_since=before.behind_since)
 
     def _is_doubted(self, group: str, received: float) -> bool:
         doubt = self._doubts.get(group)
@@ -96,12 +107,14 @@ class Takeovers:
 
     def note_behind(self, group: str, offsets: bytes, log_end: int, received: float) -> None:
         """The group's new coordinator reports these offsets, less than was known: it is doubted for TAKEOVER_SECONDS
-        after they or the log end have changed. Where one log end is not known, only the offsets count."""
+        after they or the log end have changed. Where one log end is not known, only the offsets and time count."""
         doubt = self._doubts.get(group)
         if doubt is not None:
             first_offsets, first_end = doubt.first_report = doubt.first_report or (offsets, log_end)
-            has_moved = log_end != first_end and min(log_end, first_end) >= 0
-            has_changed = offsets != first_offsets or has_moved
+            doubt.behind_since = min(doubt.behind_since, received)
+            is_overdue = received - doubt.behind_since >= UNSETTLED_SECONDS
+            is_settled = log_end != first_end if min(log_end, first_end) >= 0 else is_overdue
+            has_changed = offsets != first_offsets or is_settled
             doubt.changed_at = min(doubt.changed_at, received) if has_changed else np.inf
 
     def note_lost(self, groups: Iterable[str]) -> None:
@@ -120,8 +133,9 @@ class Handovers:
         self._log_ends: Offsets = np.zeros(0, dtype=np.int64)
         """By partition: as its leader reported it, or REFUSED; NOT_KNOWN as long as it may be taking the partition
         over."""
-        self.is_outdated = False
-        """Whether, since the last `follow`, a broker has reported a group that another one coordinates by Metadata."""
+        self.misplaced: set[str] = set()
+        """The groups that, since the last `follow`, a broker has reported although another one coordinates them by
+        Metadata."""
 
     @property
     def is_complete(self) -> Flags:
@@ -131,7 +145,7 @@ class Handovers:
 
     def follow(self, topic: Topic | None) -> None:
         """Ask for the log ends of the partitions whose leader is new, or did not report them last time."""
-        before, self._topic, self.is_outdated = self._topic, topic, False
+        before, self._topic, self.misplaced = self._topic, topic, set()
         if topic is None or (topic is before and self.is_complete.all()):
             return
         log_ends, kept = np.full(len(topic.leaders), NOT_KNOWN), np.flatnonzero(led_throughout(before, topic))
@@ -170,9 +184,10 @@ class Handovers:
         if self._topic is None:
             return True
         partition = partition_of(group, len(self._log_ends))
-        is_leader = int(self._topic.leaders[partition]) == node
-        self.is_outdated |= not is_leader
-        return is_leader and bool(self._log_ends[partition] != NOT_KNOWN)
+        if int(self._topic.leaders[partition]) != node:
+            self.misplaced.add(group)
+            return False
+        return bool(self._log_ends[partition] != NOT_KNOWN)
 
 
 def _of_offsets_topic(partitions: Indexes) -> Mapping[str, Codes]:

@@ -7,10 +7,10 @@ import pytest
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.collector.coordinator_search import MOST_SOUGHT
 from adapter.kafka.versions import Versions
-from adapter.metrics.problems import NoMatch, Reason
+from adapter.metrics.problems import NoMatch, Reason, ValueUnavailable
 from adapter.protocol.apis import FIND_COORDINATOR
 from tests.support import samples
-from tests.support.kafka.coordinators import cluster, is_absent, move, rig_of
+from tests.support.kafka.coordinators import READ, cluster, is_absent, move, named, rig_of
 from tests.support.kafka.fake_cluster import Kafka
 from tests.support.kafka.rig import Rig
 from tests.support.kafka.small_cluster import ORDERS_0
@@ -88,15 +88,66 @@ def test_groups_that_another_hash_places_are_read_in_the_first_cycle() -> None:
     assert [rig.lag(name) for name in groups] == [3] * 6
 
 
-def test_what_is_refuted_is_not_asked_again() -> None:
-    kafka = of_another_maker("billing")
-    rig = rig_of(kafka)
-    asked = rig.counted()["FindCoordinator"]
-    for _ in range(30):
-        rig.run()
-        asked += rig.counted()["FindCoordinator"]
+def test_what_is_refuted_is_asked_again_after_five_minutes() -> None:
+    rig = rig_of(of_another_maker("billing"))
+    first = rig.counted()["FindCoordinator"]
 
-    assert asked == 2
+    assert (first, _asked(rig, cycles=29), _asked(rig, cycles=29)) == (2, 0, 1)
+
+
+def _asked(rig: Rig, cycles: int, kind: str = "FindCoordinator") -> int:
+    asked = 0
+    for _ in range(cycles):
+        rig.run()
+        asked += rig.counted()[kind]
+    return asked
+
+
+ALIKE = [name for name in (f"group-{n}" for n in range(30)) if by_another_hash(name) == by_kafkas_hash(name)][:4]
+ELSEWHERE = next(name for name in (f"group-{n}" for n in range(30)) if by_another_hash(name) != by_kafkas_hash(name))
+
+
+@pytest.mark.parametrize("is_single", [True, False], ids=["OffsetFetch 7", "OffsetFetch 8"])
+def test_a_group_that_another_hash_places_is_read_where_the_acls_allow_no_proof(*, is_single: bool) -> None:
+    groups = {*ALIKE, ELSEWHERE}
+    kafka = of_another_maker(*groups, unlisted=groups, describable=groups)
+    if is_single:
+        kafka.versions = dict.fromkeys(kafka.nodes, OLD)
+    rig = rig_of(kafka, rules=[{**RULE, "group": group} for group in groups])
+    assert f"broker {by_another_hash(ELSEWHERE)} has just taken over" in str(rig.refusal(group=ELSEWHERE))
+    rig.run(4)
+
+    assert [rig.lag(group) for group in groups] == [3] * 5
+    assert _asked(rig, 30, "Metadata") <= 10
+
+
+def test_what_is_refuted_stays_so_after_a_new_connection_to_all_brokers() -> None:
+    kafka = of_another_maker(ELSEWHERE, unlisted={ELSEWHERE}, describable={ELSEWHERE})
+    rig = rig_of(kafka, 6, rules=[{**RULE, "group": ELSEWHERE}])
+    kafka.refusing = set(kafka.nodes)
+    while not rig.brokers.closes:
+        rig.run()
+    kafka.refusing = set()
+    kafka.commits[ELSEWHERE] = {ORDERS_0: 8}
+    rig.run()
+
+    assert rig.lag(ELSEWHERE) == 2
+
+
+def test_metadata_that_shows_a_group_s_coordinator_late_refutes_nothing() -> None:
+    """So an unknown group of a broker that has listed all its groups is absent."""
+    kafka = cluster([1, 2, 3, 4] * 2, READ)
+    kafka.unlisted, kafka.coordinators = {READ}, {READ: 2}
+    rig = rig_of(kafka, 3, rules=[{**RULE, "group": READ}])
+    assert f"broker 2 has just taken over group {READ}" in str(rig.refusal(group=READ))
+    kafka.coordinators = {}
+    rig.run(4)
+    kafka.silent = {4}
+    rig.run(4)
+
+    assert rig.lag(READ) == 3
+    assert is_absent(rig, named(0, 1))
+    assert not is_absent(rig, named(3, 1))
 
 
 def test_leaders_that_are_all_elected_while_the_proof_is_sought_refute_nothing() -> None:
@@ -179,6 +230,21 @@ def test_leaders_that_change_without_an_election_do_not_show_who_coordinates_a_g
     assert_served(rig, kafka)
 
 
+def test_a_cluster_whose_leaders_once_changed_without_an_election_is_believed_again_once_it_is_proven() -> None:
+    """Then an unknown group of a broker that has listed all its groups is absent, though another broker is silent."""
+    kafka = cluster([1, 2, 3, 4] * 2, "billing")
+    rig = rig_of(kafka, 2)
+    kafka.topics[OFFSETS_TOPIC][0], kafka.topics[OFFSETS_TOPIC][1] = 2, 1
+    rig.run(2)
+    kafka.silent = {4}
+    rig.run(2)
+    assert not is_absent(rig, named(0, 1))
+    rig.run(31)
+
+    assert is_absent(rig, named(0, 1))
+    assert not is_absent(rig, named(3, 1))
+
+
 def test_without_leader_epochs_what_does_not_exist_is_not_found() -> None:
     """Before Metadata 7."""
     kafka = cluster([1, 2, 3, 4] * 2, "billing")
@@ -200,6 +266,37 @@ def test_a_group_that_is_reset_while_its_coordinator_throttles_the_adapter_is_be
     rig.run()
 
     assert rig.lag("billing") == 8
+
+
+@pytest.mark.parametrize("every", [100, 9], ids=["once", "every 90 s"])
+@pytest.mark.parametrize("commits", [{ORDERS_0: 2}, None], ids=["reset", "deleted"])
+def test_a_group_that_was_reset_while_the_connection_broke_is_believed_within_seven_minutes(
+    commits: dict[tuple[str, int], int] | None, every: int
+) -> None:
+    """Where no log end can end the doubt: the coordinator may as well report what it knew as a follower."""
+    kafka = cluster([1], "billing")
+    del kafka.topics[OFFSETS_TOPIC]
+    rig = rig_of(kafka, 3)
+    kafka.commits["billing"] = {ORDERS_0: 2}
+    if commits is None:
+        del kafka.commits["billing"]
+    served = set[int | None]()
+    for cycle in range(30):
+        kafka.refusing = {1} if cycle % every == 0 else set()
+        rig.run()
+        served.add(_lag_or_none(rig))
+    kafka.refusing = set()
+    rig.run(13)
+
+    assert served == {3, None}
+    assert is_absent(rig, "billing") if commits is None else rig.lag("billing") == 8
+
+
+def _lag_or_none(rig: Rig) -> int | None:
+    try:
+        return rig.lag("billing")
+    except ValueUnavailable:
+        return None
 
 
 # -- groups that are no longer listed --------------------------------------------------------------

@@ -21,7 +21,7 @@ from adapter.kafka.calls import Calls
 from adapter.kafka.client import CALL_SECONDS, Brokers
 from adapter.kafka.versions import NEWEST, Versions
 from adapter.protocol.apis import LIST_OFFSETS, OFFSET_FETCH
-from adapter.protocol.codes import COORDINATOR_ABSENT, COORDINATOR_LOADING, NOT_COORDINATOR
+from adapter.protocol.codes import COORDINATOR_ABSENT, COORDINATOR_LOADING, GROUP_NOT_AUTHORIZED, NOT_COORDINATOR
 from adapter.protocol.group_responses import FoundCoordinator, GroupShares, SharedPartitions
 from adapter.protocol.offset_responses import Columns
 from adapter.protocol.prepared_requests import EARLIEST, CommitQuestion, OffsetQuestion
@@ -230,6 +230,8 @@ class FakeBrokers(Brokers):
         return self._asked("FindCoordinator", node) or {group: self._found(group) for group in groups}
 
     def _found(self, group: str) -> FoundCoordinator:
+        if self.kafka.describable is not None and group not in self.kafka.describable:
+            return FoundCoordinator(NOBODY, GROUP_NOT_AUTHORIZED)
         node = self._coordinator(group)
         return FoundCoordinator(node, COORDINATOR_ABSENT if node == NOBODY else 0)
 

@@ -40,6 +40,8 @@ class Kafka:
     loading: set[int] = field(default_factory=set)
     unlisted: set[str] = field(default_factory=set)
     """Groups that nobody lists, whatever they have committed."""
+    describable: set[str] | None = None
+    """Groups whose coordinator a broker tells us, where ACLs name single ones."""
     commit_errors: dict[str, int] = field(default_factory=dict)
     end_errors: dict[Partition, int] = field(default_factory=dict)
     start_errors: dict[Partition, int] = field(default_factory=dict)
