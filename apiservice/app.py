@@ -50,7 +50,9 @@ class ApiServer:
         upstreams: Sequence[Upstreams] = (),
     ) -> None:
         names = {api.group: partial(self._names, api) for api in apis}
-        self._others = _framework(of_both_ports, discovery.routes(names), openapi.routes(names, version))
+        without_metric = discovery.routes_without_metric(names)
+        routers = (of_both_ports, discovery.routes(names), without_metric, openapi.routes(names, version))
+        self._others = _framework(*routers)
         self._apis, self._replies = apis, replies
         self._upstreams = {group.path: each for each in upstreams for group in each.groups}
         self._callers = callers

@@ -49,6 +49,7 @@ from apiservice.autoscalers.followed import Autoscalers
 from apiservice.autoscalers.hpa_writes import HpaWrites
 from apiservice.cluster_api import kept_text
 from apiservice.cluster_api.connection import Client, authorization_of, connect
+from apiservice.cluster_api.kinds import ClusterKinds
 from apiservice.cluster_api.lease import Lease
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.cluster_api.reviews import ClusterReviews
@@ -198,9 +199,9 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     callers, stopping = Callers(reviews), threading.Event()
     of_both_ports = health.routes(conditions, stopping, telemetry.exposition)
     pods = PodWatches(client, lambda: _namespaces_of_pods(metrics, autoscalers), conditions)
-    replies = Replies(clock.monotonic)
+    replies, kinds = Replies(clock.monotonic), ClusterKinds(client)
     api = ApiServer(
-        [MetricReads(group, lambda: metrics.current, replies, pods.of) for group in API_GROUPS],
+        [MetricReads(group, lambda: metrics.current, replies, pods.of, kinds.of) for group in API_GROUPS],
         replies,
         callers,
         of_both_ports,
@@ -247,6 +248,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     api.close()
     _stop(*((part, 1.0) for part in beside))
     reviews.close()
+    kinds.close()
     end_of_collecting.join()
     metrics.memory.stop(MEMORY_STOP_SECONDS)
     logger.info("stopped")

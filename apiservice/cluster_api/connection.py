@@ -64,8 +64,8 @@ def connect(kubeconfig: Path | None) -> Client:
     # A retry by the library would exceed the deadline; `calling` makes the one that is useful.
     configuration.retries = False
     configuration.keep_alive = True
-    # Two watches, the registration, the last commits, the Lease, changes of HPAs and Events.
-    configuration.connection_pool_maxsize = len(Lane) * LANE_THREADS + 7
+    # Two watches, the registration, the last commits, the Lease, changes of HPAs, Events and discovery.
+    configuration.connection_pool_maxsize = len(Lane) * LANE_THREADS + 8
     client = ApiClient(configuration)
     client.rest_client.pool_manager.pool_classes_by_scheme = {"http": urllib3.HTTPConnectionPool, "https": _Pool}
     client.user_agent = "kafka-lag-adapter"

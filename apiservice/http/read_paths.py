@@ -1,6 +1,6 @@
 """Which metric of what a path reads."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -9,7 +9,9 @@ from apiservice.api_group import ApiGroup
 ALL = "*"
 """In place of an object's name: all objects that `labelSelector` selects."""
 NAMESPACES, PODS = "namespaces", "pods"
-KINDS = {
+Kind = tuple[str, str]
+"""Kind and version."""
+KINDS: Mapping[str, Kind] = {
     "deployments.apps": ("Deployment", "apps/v1"),
     NAMESPACES: ("Namespace", "v1"),
     "nodes": ("Node", "v1"),
@@ -17,7 +19,7 @@ KINDS = {
     "services": ("Service", "v1"),
     "statefulsets.apps": ("StatefulSet", "apps/v1"),
 }
-"""Resource -> kind and version, which only the cluster knows of others."""
+"""Of frequent resources; the cluster is asked for those of others."""
 
 
 class Handle(NamedTuple):
@@ -29,9 +31,9 @@ class Handle(NamedTuple):
     """Empty: the object belongs to none."""
     name: str
 
-    def document(self, name: str | None = None) -> dict[str, str]:
-        """Returns an ObjectReference, without a kind if only the cluster knows it; `name` replaces ours."""
-        kind, version = KINDS.get(self.resource, ("", ""))
+    def document(self, known: Kind | None, name: str = "") -> dict[str, str]:
+        """Returns an ObjectReference, without a kind if it is not known; `name` replaces ours."""
+        kind, version = known or ("", "")
         fields = {"kind": kind, "namespace": self.namespace, "name": name or self.name, "apiVersion": version}
         return {key: text for key, text in fields.items() if text}
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Header, Response
 from apiservice.api_group import ApiGroup
 from apiservice.http.read_paths import NAMESPACES, PODS
 from apiservice.http.replies import HEADERS, digest_of, json_reply, with_headers
-from apiservice.http.status import PathUnknown
+from apiservice.http.status import BadRequest, PathUnknown
 from apiservice.metrics_api.documents import (
     APIGroup,
     APIGroupDiscovery,
@@ -76,6 +76,19 @@ def routes(groups: Mapping[ApiGroup, NamesNow]) -> APIRouter:
                 return APIResourceList(group_version=group.group_version, resources=listed)
         raise PathUnknown
 
+    return router
+
+
+def routes_without_metric(groups: Iterable[ApiGroup]) -> APIRouter:
+    """Refuses the path of a namespace's metrics that names none, with the reply of other servers of custom metrics."""
+    router = APIRouter()
+
+    async def refuse() -> None:
+        raise BadRequest("invalid request path")
+
+    for path in (f"{group.path}/namespaces/{{namespace}}/metrics" for group in groups if group.describes_objects):
+        router.get(path)(refuse)
+        router.get(f"{path}/")(refuse)
     return router
 
 

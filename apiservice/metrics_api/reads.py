@@ -3,7 +3,7 @@
 Encoded replies are cached while they are current. Expensive ones are made in a separate thread."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from adapter.metrics.query import CHEAP_EFFORT, Metrics, Reading
 from adapter.metrics.requirement import Requirement
 from apiservice.api_group import ApiGroup
 from apiservice.http.query_parameters import selectors_in
-from apiservice.http.read_paths import ALL, PODS, Handle, Read, reads_of
+from apiservice.http.read_paths import ALL, KINDS, PODS, Handle, Kind, Read, reads_of
 from apiservice.http.replies import json_reply
 from apiservice.metrics_api.discovery import resources_of
 from apiservice.metrics_api.encoding import metric_values, object_values, warning_header
@@ -30,6 +30,14 @@ from apiservice.single_flight import SingleFlight
 _MOST_BYTES_KEPT = 32 * 1024 * 1024
 _LONGEST_KEPT = 2000
 """Bytes of a query. Replies to longer ones are not cached, which bounds the memory."""
+
+
+KindOf = Callable[[str], Awaitable[Kind | None]]
+"""Returns the kind of a resource; None if it is not known."""
+
+
+async def _no_kind(_: str) -> None:
+    return None
 
 
 class ReplyKey(NamedTuple):
@@ -77,7 +85,8 @@ class Replies:
 
 
 class MetricReads:
-    """Answers reads from memory. `pods_in` returns the pods of a namespace, for metrics of pods."""
+    """Answers reads from memory. `pods_in` returns the pods of a namespace, for metrics of pods; `kind_of` what the
+    cluster knows of a resource."""
 
     def __init__(
         self,
@@ -85,6 +94,7 @@ class MetricReads:
         metrics: Callable[[], Metrics],
         replies: Replies,
         pods_in: PodsOf = lambda _: None,
+        kind_of: KindOf = _no_kind,
     ) -> None:
         self.group = group
         self.read_of = reads_of(group)
@@ -93,6 +103,7 @@ class MetricReads:
         self._metrics = metrics
         self._replies = replies
         self._pods_in = pods_in
+        self._kind_of = kind_of
         self._names: tuple[str, ...] = ()
         self._spelled: dict[str, str] = {}
 
@@ -125,19 +136,23 @@ class MetricReads:
 
     async def _made(self, metrics: Metrics, key: ReplyKey, version: int, read: Read) -> _Kept:
         """Makes the reply at once if that is cheap; otherwise once for all concurrent readers, in the thread."""
+        kind = await self._kind(read.handle)
         # Parsing a very long query may take longer than answering it.
         if len(key.query) <= _LONGEST_KEPT:
             asked = self._asked(key.query)
             if self._effort(metrics, read, asked) <= CHEAP_EFFORT:
-                return self._make(metrics, read, asked)
+                return self._make(metrics, read, asked, kind)
 
         def make() -> _Kept:
-            return self._make(metrics, read, self._asked(key.query))
+            return self._make(metrics, read, self._asked(key.query), kind)
 
         return await self._replies.large.result(
             (key, version, read.namespace),
             lambda: asyncio.get_running_loop().run_in_executor(self._replies.thread, make),
         )
+
+    async def _kind(self, handle: Handle | None) -> Kind | None:
+        return None if handle is None else KINDS.get(handle.resource) or await self._kind_of(handle.resource)
 
     def _effort(self, metrics: Metrics, read: Read, asked: _Asked) -> int:
         if not _is_of_pods(read):
@@ -145,7 +160,7 @@ class MetricReads:
         of_members = metrics.effort_of_members(read.metric, asked.metric, read.namespace)
         return of_members + effort_of(_pods_asked(read, asked), self._pods_in)
 
-    def _make(self, metrics: Metrics, read: Read, asked: _Asked) -> _Kept:
+    def _make(self, metrics: Metrics, read: Read, asked: _Asked, kind: Kind | None) -> _Kept:
         if read.handle is None:
             reading = metrics.read(read.metric, asked.metric, read.namespace)
             return _kept(metric_values(self.group, reading.metric, reading.values), reading, reading.warnings)
@@ -153,10 +168,10 @@ class MetricReads:
         if read.handle.resource == PODS:
             members = metrics.read_members(read.metric, asked.metric, read.namespace)
             values = values_of_pods(_pods_asked(read, asked), members, self._pods_in)
-            described = [(read.handle.document(pod), value) for pod, value in values.items()]
+            described = [(read.handle.document(kind, pod), value) for pod, value in values.items()]
             return _kept(object_values(self.group, members.metric, selector, described), members)
         reading = _of_object(metrics, read, asked.metric)
-        described = [(read.handle.document(), total_of(reading.values))]
+        described = [(read.handle.document(kind), total_of(reading.values))]
         return _kept(object_values(self.group, reading.metric, selector, described), reading, reading.warnings)
 
     def _asked(self, query: bytes) -> _Asked:

@@ -50,8 +50,8 @@ REFUSALS: list[tuple[str, str, str, int, str]] = [
         "a namespace without a metric",
         "GET",
         f"{SHOP}/metrics",
-        404,
-        NOT_FOUND,
+        400,
+        "invalid request path",
     ),
     (
         "more than a metric",

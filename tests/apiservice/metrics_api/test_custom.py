@@ -84,6 +84,31 @@ def test_any_object_is_a_handle_and_need_not_exist(path: str, described: dict[st
     assert (item["describedObject"], item["metric"]["selector"]) == (described, None)
 
 
+def test_any_kind_that_the_cluster_knows_describes_its_object() -> None:
+    house = House(kinds={"kafkatopics.kafka.strimzi.io": ("KafkaTopic", "kafka.strimzi.io/v1beta2")})
+    path = f"{GROUP}/v1beta2/namespaces/shop/KafkaTopics.Kafka.Strimzi.io/orders/{NAME}"
+
+    assert house.get(path).document["items"][0]["describedObject"] == {
+        "kind": "KafkaTopic",
+        "namespace": "shop",
+        "name": "orders",
+        "apiVersion": "kafka.strimzi.io/v1beta2",
+    }
+
+
+@pytest.mark.parametrize("version", BY_VERSION)
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_a_namespace_without_a_metric_is_a_400_as_other_servers_answer_it(version: str, slash: str) -> None:
+    answer = House().get(f"{GROUP}/{version}/namespaces/shop/metrics{slash}")
+
+    assert answer.is_status(400, "invalid request path")
+
+
+@pytest.mark.parametrize("path", ["v1beta1/namespaces/shop/pods", "v1/namespaces/shop/metrics", "v1beta2/namespaces"])
+def test_other_paths_without_a_metric_are_unknown(path: str) -> None:
+    assert House().get(f"{GROUP}/{path}").is_status(404, "the server could not find the requested resource")
+
+
 @pytest.mark.parametrize("version", BY_VERSION)
 def test_an_object_has_the_sum_of_the_external_items(version: str) -> None:
     house = real_house()

@@ -63,6 +63,29 @@ def test_kube_apiserver_serves_an_objects_value_as_the_sum_of_the_external_items
     assert read(control_plane, version, place, LAG, "group%3Dledger")["value"] == str(sum(map(int, items)))
 
 
+@pytest.mark.usefixtures("topics")
+@pytest.mark.parametrize(
+    ("place", "described"),
+    [
+        ("kafkatopics.kafka.strimzi.io", ("KafkaTopic", STRIMZI)),
+        ("configmaps", ("ConfigMap", "v1")),
+        ("horizontalpodautoscalers.autoscaling", ("HorizontalPodAutoscaler", "autoscaling/v2")),
+    ],
+)
+def test_an_object_of_any_kind_is_described_with_it(
+    control_plane: ControlPlane, place: str, described: tuple[str, str]
+) -> None:
+    item = read(control_plane, "v1beta2", f"namespaces/default/{place}/any", LAG, "group%3Dledger")
+
+    assert (item["describedObject"]["kind"], item["describedObject"]["apiVersion"]) == described
+
+
+def test_a_namespace_without_a_metric_is_a_400_through_kube_apiserver(control_plane: ControlPlane) -> None:
+    status, body = control_plane.raw("/apis/custom.metrics.k8s.io/v1beta2/namespaces/default/metrics")
+
+    assert (status, json.loads(body)["message"]) == (400, "invalid request path")
+
+
 @pytest.mark.parametrize(
     ("metric", "selector"),
     [("kafka_consumer_fetch_manager_records_lag_max", "group%3Dledger"), (UNLABELLED_METRIC, "")],

@@ -187,13 +187,15 @@ class House:
     groups: tuple[ApiGroup, ...] = API_GROUPS
     pods: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
     """By namespace, of those whose pods are known."""
+    kinds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """What the cluster knows of resources."""
 
     def __post_init__(self) -> None:
         self.stopping = threading.Event()
         replies = Replies(self.clock)
         self.app = ApiServer(
             [
-                MetricReads(group, lambda: cast("Metrics", self.metrics), replies, self.pods.get)
+                MetricReads(group, lambda: cast("Metrics", self.metrics), replies, self.pods.get, self.kind_of)
                 for group in self.groups
             ],
             replies,
@@ -203,6 +205,9 @@ class House:
             version="0.1.0",
             upstreams=self.upstreams,
         )
+
+    async def kind_of(self, resource: str) -> tuple[str, str] | None:
+        return self.kinds.get(resource)
 
     def get(self, target: str | bytes, **headers: str) -> "Answer":
         """The answer to GET as the autoscaler, unless `authorization` says otherwise (empty: without credentials)."""
