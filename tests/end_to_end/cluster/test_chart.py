@@ -96,6 +96,26 @@ def test_helm_and_kustomize_render_the_same(components: list[str], values: list[
     assert len(by_helm) >= 12
 
 
+@pytest.mark.parametrize("first", ["no-registration", "tls-secret", "cert-manager"])
+def test_components_apply_in_any_order(first: str, tmp_path: Path) -> None:
+    """Patches that append to the same list leave its entries in another order, which means nothing."""
+    components = [first, "custom-metrics", "upstream", "pods-metrics", "autoscalers", "monitoring", "report"]
+    rendered_both = [
+        {name: in_order(each) for name, each in by_name(kustomized(tmp_path / order, chosen)).items()}
+        for order, chosen in (("given", components), ("reversed", components[::-1]))
+    ]
+
+    assert rendered_both[0] == rendered_both[1]
+    rules = rendered_both[0]["ClusterRole", f"{NAME}-registration"]["rules"]
+    assert any("v1beta2.custom.metrics.k8s.io" in rule["resourceNames"] for rule in rules)
+
+
+def in_order(value: Any) -> Any:  # noqa: ANN401 - any part of an object
+    if isinstance(value, dict):
+        return {key: in_order(each) for key, each in value.items()}
+    return sorted(map(in_order, value), key=str) if isinstance(value, list) else value
+
+
 def test_the_overlay_puts_everything_but_one_role_binding_into_its_namespace(tmp_path: Path) -> None:
     copy = Path(shutil.copytree(MANIFESTS, tmp_path / "manifests"))
     with (copy / "another-namespace" / "kustomization.yaml").open("a") as file:
