@@ -28,6 +28,8 @@ SECONDS_EACH = 0.5
 IDLE_SECONDS = 3600.0
 LONGEST_NOTE = 1000
 """Characters; the API server refuses more than 1024 bytes, and a character may take four."""
+LONGEST_OF_NAME = 200
+"""Characters of the object's name in that of its Event, which may have 253."""
 REPORTER = "kafka-lag-adapter"
 
 
@@ -112,7 +114,7 @@ class Events(Repeating):
         return {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"name": f"{regarded.name[:200]}.{uuid4().hex[:16]}", "namespace": regarded.namespace},
+            "metadata": {"name": _name_for(regarded), "namespace": regarded.namespace},
             "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "reportingController": REPORTER,
             "reportingInstance": self._instance,
@@ -128,3 +130,8 @@ class Events(Repeating):
                 "uid": regarded.uid,
             },
         }
+
+
+def _name_for(regarded: Regarded) -> str:
+    """A part of a name between dots must end with a letter or digit."""
+    return f"{regarded.name[:LONGEST_OF_NAME].rstrip('.-')}.{uuid4().hex[:16]}"

@@ -185,7 +185,12 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     history = _history(settings, telemetry, identity, lease)
     keep = None if history is None else history.append
     metrics = LiveMetrics(settings, telemetry, clock, keep, _exchange(flags.last_commits_config_map, client))
-    autoscalers = Autoscalers(lambda: metrics.current.names, metrics.ask, lambda: metrics.current.named_groups)
+    autoscalers = Autoscalers(
+        lambda: metrics.current.names,
+        metrics.ask,
+        lambda: metrics.current.named_groups,
+        lambda: metrics.settings.custom_metrics.register_services,
+    )
     hpas = Watch(client, followed.PATH, autoscalers, conditions, AUTOSCALERS, consequence=followed.CONSEQUENCE)
     events = Events(ClusterObjects(client).create, identity)
     hpa_changes = _hpa_changes(autoscalers, metrics, lease, HpaWrites(ClusterObjects(client), events, conditions))
@@ -198,7 +203,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     reviews = ClusterReviews(client)
     callers, stopping = Callers(reviews), threading.Event()
     of_both_ports = health.routes(conditions, stopping, telemetry.exposition)
-    pods = PodWatches(client, lambda: _namespaces_of_pods(metrics, autoscalers), conditions)
+    pods = PodWatches(client, lambda: autoscalers.namespaces_of_pods, conditions)
     replies, kinds = Replies(clock.monotonic), ClusterKinds(client)
     api = ApiServer(
         [MetricReads(group, lambda: metrics.current, replies, pods.of, kinds.of) for group in API_GROUPS],
@@ -253,12 +258,6 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     metrics.memory.stop(MEMORY_STOP_SECONDS)
     logger.info("stopped")
     return any(each.is_hanging for each in upstreams) or (history is not None and history.is_hanging)
-
-
-def _namespaces_of_pods(metrics: LiveMetrics, autoscalers: Autoscalers) -> frozenset[str]:
-    """Returns the namespaces of HPAs with a Pods metric, where custom metrics are ours."""
-    is_serving = metrics.settings.custom_metrics.register_services
-    return autoscalers.namespaces_of_pods if is_serving else frozenset()
 
 
 class _Part(Protocol):

@@ -38,6 +38,8 @@ class MetricDefinition:
     """Whether it is of one group, whose rule or named metric says how its value follows (`replicas`)."""
     of_members: MemberFold | None = None
     """What the lag of a member's partitions makes together; None: the metric is not served for members."""
+    shows_work: bool = False
+    """Whether it is 0 while nothing waits, and above 0 otherwise, so that a target can be scaled to zero by it."""
 
     @property
     def served_name(self) -> str:
@@ -54,6 +56,7 @@ DEFINITIONS = (
         is_listed=True,
         help="lag",
         of_members=sum,
+        shows_work=True,
     ),
     MetricDefinition(
         "records_lag_max",
@@ -66,6 +69,7 @@ DEFINITIONS = (
         # The names under which consumers export it over JMX, and under which exporters publish it.
         aliases=("records-lag-max", "kafka_consumer_fetch_manager_records_lag_max"),
         of_members=partial(max, default=0),
+        shows_work=True,
     ),
     MetricDefinition(
         "lead_min", "messages", lambda totals: totals.lead_min, MINIMUM, OF_VALUES, is_listed=False, help="lead"
@@ -78,6 +82,7 @@ DEFINITIONS = (
         OF_COMMITS,
         is_listed=True,
         help="number of uncommitted partitions",
+        shows_work=True,
     ),
     MetricDefinition(
         models.REPLICAS,
@@ -88,6 +93,7 @@ DEFINITIONS = (
         is_listed=False,
         help="number of replicas",
         is_shaped=True,
+        shows_work=True,
     ),
 )
 

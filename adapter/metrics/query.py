@@ -100,6 +100,11 @@ class Metrics:
     def version(self) -> int:
         return self._store.version
 
+    def shows_work(self, metric: str) -> bool:
+        """Whether it is 0 while nothing waits, and above 0 otherwise. False for an unknown metric."""
+        served = self._by_name.get(metric.lower())
+        return served is not None and served.definition.shows_work
+
     def read(
         self,
         metric: str,

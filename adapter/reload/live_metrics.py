@@ -41,9 +41,8 @@ class _Generation:
         """Has the collectors that the other generation lacks read what HPAs ask for whose namespaces may read it."""
         for collector in self.without(other):
             name, may_name = collector.name, self.metrics.may_name
-            serves_pods = self.settings.custom_metrics.register_services
             follows_partitions = self.settings.autoscalers.max_replicas
-            of_members = groups_of_members(name, asked if serves_pods else (), may_name)
+            of_members = groups_of_members(name, asked, may_name)
             of_partitions = groups_of_partitions(name, asked if follows_partitions else (), may_name)
             collector.ask(topics_for(name, asked, may_name), of_members, of_partitions)
 

@@ -72,7 +72,7 @@ class Activator:
         self._follow_removals(asking, is_leader=is_leader)
         due: dict[Step, list[Callable[[], bool]]] = {step: [] for step in Step}
         for key, hpa in asking.items():
-            asked = _asked(hpa, rivals) if is_allowed else _Asked(None, why_not="the settings do not allow it")
+            asked = _asked(hpa, rivals, metrics) if is_allowed else _Asked(None, why_not="the settings do not allow it")
             state = self._states.setdefault(key, _State())
             step = self._decided(state, hpa, asked, metrics, is_leader=is_leader)
             if is_leader:
@@ -166,14 +166,14 @@ class Activator:
         self._writes.warn(hpa, ACTION, "ScaleToZeroConflict", text)
 
 
-def _asked(hpa: Autoscaler, rivals: Rivals) -> _Asked:
+def _asked(hpa: Autoscaler, rivals: Rivals, metrics: Metrics) -> _Asked:
     try:
         wish = zero_wish_of(hpa.annotations)
     except ValueError as error:
         return _Asked(None, str(error), str(error))
     if wish is None:
         return _Asked(None, why_not=NOT_ASKED)
-    refusal = refusal_of(hpa, rivals.of(hpa))
+    refusal = refusal_of(hpa, rivals.of(hpa), metrics.shows_work)
     return _Asked(None if refusal else wish, refusal, refusal)
 
 

@@ -55,7 +55,7 @@ class Source(StrEnum):
     """A custom metric of each pod."""
 
 
-_SOURCES = {source.value: source for source in Source}
+ALL_SOURCES = frozenset(Source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +115,13 @@ class Autoscaler:
         return self.namespace, self.name
 
 
-def autoscaler_of(hpa: Json, names: Collection[str]) -> Autoscaler | None:
-    """Returns None if the HPA uses no metric of `names`, which are in lower case, or if it is too large and logged."""
+def autoscaler_of(hpa: Json, names: Collection[str], sources: Collection[Source] = ALL_SOURCES) -> Autoscaler | None:
+    """Returns None if the HPA uses no metric of `names`, which are in lower case, or if it is too large and logged.
+
+    `sources` has the types of metrics that this adapter serves."""
     metadata, spec, status = hpa["metadata"], hpa["spec"], hpa.get("status") or {}
     annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k.startswith(ANNOTATIONS)}
-    metrics, target = tuple(_metrics(spec, names)), spec["scaleTargetRef"]
+    metrics, target = tuple(_metrics(spec, names, sources)), spec["scaleTargetRef"]
     if not metrics:
         return None
     named = sum(len(one.values) for metric in metrics for one in metric.selector)
@@ -169,9 +171,10 @@ def _maximum_owners(metadata: Json) -> Iterator[str]:
             yield each.get("manager") or "an unnamed manager"
 
 
-def _metrics(spec: Json, names: Collection[str]) -> Iterator[UsedMetric]:
+def _metrics(spec: Json, names: Collection[str], sources: Collection[Source]) -> Iterator[UsedMetric]:
+    by_type = {source.value: source for source in sources}
     for each in spec.get("metrics") or ():
-        source = _SOURCES.get(each["type"])
+        source = by_type.get(each["type"])
         if source is None or each[source.lower()]["metric"]["name"].lower() not in names:
             continue
         metric, target = each[source.lower()]["metric"], each[source.lower()]["target"]

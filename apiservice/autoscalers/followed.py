@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from adapter.lag.rules import AskedTopics
 from apiservice.autoscalers.asked import NamedGroups, asked_topics
-from apiservice.autoscalers.autoscaler import Autoscaler, Json, autoscaler_of
+from apiservice.autoscalers.autoscaler import ALL_SOURCES, Autoscaler, Json, Source, autoscaler_of
 from apiservice.autoscalers.rivals import Rivals, Scaler, scaler_of
 
 Place = tuple[str, str]
@@ -18,16 +18,20 @@ CONSEQUENCE = "meanwhile, a group without commits wakes up only by a rule, or by
 class Autoscalers:
     """A watch of HPAs calls `listed` and `changed`; any thread may read `current`.
 
-    `names` returns the metrics that are ours, `named_groups` the groups of the named ones. `ask` receives what all HPAs
-    ask for, first after the first list and then whenever it changes."""
+    `names` returns the metrics that are ours, `named_groups` the groups of the named ones, `serves_custom` whether they
+    are also ours as Object and Pods metrics. `ask` receives what all HPAs ask for, first after the first list and then
+    whenever it changes."""
 
     def __init__(
         self,
         names: Callable[[], Collection[str]],
         ask: Callable[[frozenset[AskedTopics]], None],
         named_groups: Callable[[], NamedGroups] = dict,
+        serves_custom: Callable[[], bool] = lambda: True,
     ) -> None:
         self._names_now, self._named_groups_now, self._ask = names, named_groups, ask
+        self._serves_custom_now = serves_custom
+        self._sources = ALL_SOURCES
         self._named_groups: NamedGroups = {}
         self._names: frozenset[str] = frozenset()
         self._by_place: dict[Place, Autoscaler] = {}
@@ -52,7 +56,8 @@ class Autoscalers:
     def listed(self, objects: Iterator[Json]) -> None:
         self._names = frozenset(name.lower() for name in self._names_now())
         self._named_groups = self._named_groups_now()
-        pairs = [(scaler_of(each), autoscaler_of(each, self._names)) for each in objects]
+        self._sources = ALL_SOURCES if self._serves_custom_now() else frozenset({Source.EXTERNAL})
+        pairs = [(scaler_of(each), autoscaler_of(each, self._names, self._sources)) for each in objects]
         self._scalers = {(scaler.target[0], scaler.name): scaler for scaler, _ in pairs}
         self._by_place = {each.place: each for _, each in pairs if each is not None}
         self._asked_at = {place: asked_topics(each, self._named_groups) for place, each in self._by_place.items()}
@@ -62,7 +67,7 @@ class Autoscalers:
         metadata = changed["metadata"]
         place = metadata["namespace"], metadata["name"]
         before = self._asked_at.get(place, ())
-        after = None if event == "DELETED" else autoscaler_of(changed, self._names)
+        after = None if event == "DELETED" else autoscaler_of(changed, self._names, self._sources)
         if event == "DELETED":
             self._scalers.pop(place, None)
         else:

@@ -2,7 +2,7 @@
 
 An HPA without the feature gate HPAScaleToZero never goes below one replica, and it leaves a target at zero alone."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -46,7 +46,7 @@ class Step(StrEnum):
     """Whether the target, which is said to sleep, has replicas: others may have scaled it."""
 
 
-def refusal_of(hpa: Autoscaler, rivals: Sequence[str]) -> str:
+def refusal_of(hpa: Autoscaler, rivals: Sequence[str], shows_work: Callable[[str], bool]) -> str:
     """Returns why this HPA's target cannot be scaled to zero; empty if it can. `rivals`: others that scale it."""
     target = f"{hpa.target.kind} {hpa.target.name}"
     if hpa.minimum == 0:
@@ -55,16 +55,19 @@ def refusal_of(hpa: Autoscaler, rivals: Sequence[str]) -> str:
         return f"{target} of {hpa.target.api_version} is neither a Deployment nor a StatefulSet"
     if rivals:
         return f"{target} is also scaled by {' and '.join(rivals[:3])}"
-    return _refusal_of_metrics(hpa)
+    return _refusal_of_metrics(hpa, shows_work)
 
 
-def _refusal_of_metrics(hpa: Autoscaler) -> str:
+def _refusal_of_metrics(hpa: Autoscaler, shows_work: Callable[[str], bool]) -> str:
     if hpa.has_other_metrics:
         return "the HPA has metrics that are not served by this adapter, which nothing could wake it up by"
     if not all(metric.names_group for metric in hpa.metrics):
         return NAMES_NO_GROUP
     if any(metric.source is Source.PODS for metric in hpa.metrics):
         return "the HPA has a Pods metric, which has no value without pods"
+    for metric in hpa.metrics:
+        if not shows_work(metric.name):
+            return f"metric {metric.name} is not 0 while nothing waits, and above 0 otherwise"
     return ""
 
 

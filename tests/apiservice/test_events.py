@@ -1,5 +1,7 @@
 """Events about HPAs: what they contain, how many there are, and that nothing waits for them."""
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -52,6 +54,22 @@ def post_all(events: Events, clock: FixedClock, seconds: float) -> None:
     while clock.seconds <= end:
         pause = events.turn()
         clock.seconds += pause
+
+
+LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+
+
+@pytest.mark.parametrize("name", ["a" * 253, f"{'a' * 199}.b", f"{'a' * 199}-b", f"{'a' * 198}-.b"])
+def test_the_name_of_an_event_is_one_that_kube_apiserver_takes(
+    events: Events, server: Server, clock: FixedClock, name: str
+) -> None:
+    events.post(replace(HPA, name=name), text())
+    post_all(events, clock, 0)
+
+    ((_, document),) = server.created
+    assert re.fullmatch(rf"{LABEL}(\.{LABEL})*", document["metadata"]["name"])
+    assert len(document["metadata"]["name"]) <= 253
+    assert document["regarding"]["name"] == name
 
 
 def test_an_event_is_about_the_object_and_in_its_namespace(events: Events, server: Server, clock: FixedClock) -> None:

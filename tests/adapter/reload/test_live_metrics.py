@@ -214,16 +214,13 @@ def members_asked(live: LiveMetrics) -> list[frozenset[str]]:
     return [collector._cycle.members_asked for collector in live._current.collectors.values()]
 
 
-def test_members_are_asked_for_where_custom_metrics_are_served_to_a_namespace_that_may_read_the_group(
-    live: LiveMetrics, opened: list[str]
-) -> None:
+def test_members_are_asked_for_by_a_namespace_that_may_read_the_group(live: LiveMetrics, opened: list[str]) -> None:
     live.ask(frozenset({AskedTopics("shop", "main", "billing", (), of_members=True)}))
     found = [members_asked(live)]
-    for parts in ({"customMetrics": {"register": True}}, {"customMetrics": {"register": True}, "tenancy": "closed"}):
-        take_over(live, settings("main", "eu", **parts))
-        found.append(members_asked(live))
+    take_over(live, settings("main", "eu", tenancy="closed"))
+    found.append(members_asked(live))
 
-    assert found == [[set(), set()], [{"billing"}, set()], [set(), set()]]
+    assert found == [[{"billing"}, set()], [set(), set()]]
     assert sorted(opened) == ["eu", "main"], "no cluster is read anew for it"
 
 

@@ -42,7 +42,8 @@ class Followed:
     def __init__(self) -> None:
         self.names: tuple[str, ...] = (LAG,)
         self.asked: list[frozenset[AskedTopics]] = []
-        self.autoscalers = Autoscalers(lambda: self.names, self.asked.append)
+        self.serves_custom = True
+        self.autoscalers = Autoscalers(lambda: self.names, self.asked.append, serves_custom=lambda: self.serves_custom)
 
     def kept(self) -> list[str]:
         return [each.name for each in self.autoscalers.current]
@@ -144,6 +145,22 @@ def test_the_namespaces_of_hpas_with_a_metric_of_pods_are_known() -> None:
 
     followed.autoscalers.changed("DELETED", hpa("first", pods))
     assert followed.autoscalers.namespaces_of_pods == {"mail"}
+
+
+@pytest.mark.parametrize("source", ["Object", "Pods"])
+def test_a_custom_metric_of_our_name_is_anothers_where_none_are_served(source: str) -> None:
+    """prometheus-adapter serves metrics of the same names."""
+    followed, of_others = Followed(), hpa("other", custom(source, ORDERS))
+    followed.serves_custom = False
+    followed.autoscalers.listed(iter([of_others, hpa("both", ORDERS, custom(source, ORDERS))]))
+    followed.autoscalers.changed("MODIFIED", of_others)
+    assert followed.kept() == ["both"]
+    assert followed.autoscalers.current[0].has_other_metrics
+    assert followed.autoscalers.namespaces_of_pods == set()
+
+    followed.serves_custom = True
+    followed.autoscalers.listed(iter([of_others]))
+    assert followed.kept() == ["other"]
 
 
 @pytest.mark.parametrize("source", ["Object", "Pods"])

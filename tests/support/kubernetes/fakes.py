@@ -14,6 +14,7 @@ from adapter.conditions import Conditions, Definition
 from adapter.errors import MetricUnknown
 from adapter.metrics.access import Audience
 from adapter.metrics.aggregation import MetricValue
+from adapter.metrics.definitions import by_served_name
 from adapter.metrics.query import Metrics, Reading
 from adapter.metrics.requirement import Requirement
 from apiservice.api_group import API_GROUPS, ApiGroup
@@ -86,6 +87,10 @@ class FakeMetrics:
 
     def audience_of(self, namespace: str | None) -> Audience | None:
         return frozenset({namespace}) if namespace is not None and namespace in self.tenants else None
+
+    def shows_work(self, metric: str) -> bool:
+        definition = by_served_name().get(metric.lower())
+        return definition is None or definition.shows_work
 
     def read(
         self,

@@ -1,0 +1,114 @@
+"""Processes that end between two writes, leaders that change, and a watch that is late."""
+
+import pytest
+
+from tests.support.kubernetes.activating import COOLDOWN_SECONDS, SLEEP, WAKE, World, lag
+from tests.support.kubernetes.hpas import LAG
+
+
+class Killed(BaseException):
+    """The end of the process at a write."""
+
+
+def kill() -> None:
+    raise Killed
+
+
+def test_a_process_that_is_killed_between_mark_and_scale_leaves_the_target_awake(world: World) -> None:
+    world.look()
+    world.look_for(COOLDOWN_SECONDS - 10)
+    world.objects.before_write = [lambda: None, kill]
+    with pytest.raises(Killed):
+        world.look(10)
+    assert (world.replicas, world.is_marked) == (2, True)
+
+    world.begin()
+    world.look()
+    assert (world.replicas, world.is_marked) == (2, False)
+    world.look()
+    world.look_for(COOLDOWN_SECONDS)
+
+    assert (world.replicas, world.is_marked) == (0, True)
+
+
+def test_a_process_that_is_killed_between_scaling_up_and_the_mark_leaves_it_to_the_next(world: World) -> None:
+    world.sleep()
+    world.metrics.answers = {LAG: lag(1)}
+    world.objects.before_write = [lambda: None, kill]
+    with pytest.raises(Killed):
+        world.look()
+    assert (world.replicas, world.is_marked) == (1, True)
+
+    world.begin()
+    world.look()
+
+    assert (world.replicas, world.is_marked) == (1, False)
+
+
+def test_a_new_process_wakes_what_another_put_to_sleep(world: World) -> None:
+    world.sleep()
+    world.begin()
+    world.metrics.answers = {LAG: lag(1)}
+
+    world.look()
+
+    assert world.writes() == WAKE
+
+
+def test_only_the_leader_writes_and_the_next_one_has_counted_along(world: World) -> None:
+    world.is_leader = False
+    world.look()
+    world.look_for(COOLDOWN_SECONDS * 2)
+    assert (world.writes(), world.posted()) == ([], [])
+
+    world.is_leader = True
+    world.look(10)
+
+    assert world.writes() == SLEEP
+
+
+def test_what_another_leader_has_woken_is_not_woken_again(world: World) -> None:
+    world.sleep()
+    world.is_leader = False
+    world.look()
+    world.scale(1)
+    world.annotate(asleep_since=None)
+    world.look()
+    world.is_leader = True
+    world.scale(0)
+    world.metrics.answers = {LAG: lag(1)}
+
+    world.look()
+
+    assert world.writes() == []
+
+
+def test_nothing_is_written_twice_while_the_watch_is_late(world: World) -> None:
+    world.look()
+    world.look_for(COOLDOWN_SECONDS - 10)
+    world.look(10)
+    world.is_shown = False
+    world.look_for(600)
+
+    assert world.writes() == SLEEP
+
+
+def test_nothing_is_woken_twice_while_the_watch_is_late(world: World) -> None:
+    world.sleep()
+    world.metrics.answers = {LAG: lag(1)}
+    world.look()
+    world.is_shown = False
+    world.look_for(600)
+
+    assert world.writes() == WAKE
+
+
+def test_a_changed_hpa_is_not_put_to_sleep_by_what_it_was(world: World) -> None:
+    world.look()
+    world.look_for(COOLDOWN_SECONDS - 10)
+    world.is_shown = False
+    world.annotate(scale_to_zero="false")
+
+    world.look(10)
+
+    assert world.writes() == []
