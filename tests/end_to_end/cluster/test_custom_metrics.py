@@ -44,6 +44,7 @@ def external(plane: ControlPlane, metric: str, selector: str = "") -> list[str]:
     return [item["value"] for item in json.loads(body)["items"]]
 
 
+@pytest.mark.usefixtures("topics")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     "place",
