@@ -19,7 +19,7 @@ from local.kubernetes.control_plane import ControlPlane, Manifest
 from local.manifests.check import MANIFESTS, read
 from local.manifests.shipped import placed
 from local.processes import wait_until
-from tests.support.real.group_members import CONSUMER, KIP_848, streams_member
+from tests.support.real.group_members import CONSUMER, KIP_848, streams_command
 from tests.support.real.groups_to_read import LAG, path
 
 RIGHTS = [
@@ -202,10 +202,9 @@ def test_a_member_of_a_streams_group_is_found_by_the_address_of_its_pod(
     group = f"streams-{namespace}"
     group_with_lags(one_broker, group, [5])
     create_topic(one_broker, f"{group}-internal", 1)
-    waiting = [sys.executable, "-c", "import time; time.sleep(600)"]
-    placeholder = deployment(namespace, group, waiting, 1)
-    control_plane.apply([autoscaler(namespace, group, 1), placeholder])
+    member = streams_command(one_broker, group, group, f"{group}-internal")
+    consumers = deployment(namespace, group, member, 1)
+    control_plane.apply([autoscaler(namespace, group, 1), consumers])
 
-    with streams_member(one_broker, group, [group], f"{group}-internal"):
-        wait_for(control_plane, namespace, group, [5])
-    control_plane.delete([placeholder])
+    wait_for(control_plane, namespace, group, [5])
+    control_plane.delete([consumers])

@@ -105,7 +105,7 @@ def test_a_streams_application_counts_its_sources_and_its_repartition_topics(one
     for topic in (source, left, internal):
         produce(one_broker, topic, 10)
     commit(one_broker, application, {(source, 0): 2, (source, 1): 1, (internal, 0): 3, (left, 0): 0})
-    with streams_member(one_broker, application, [source], internal), in_process(one_broker) as rig:
+    with streams_member(one_broker, application, source, internal), in_process(one_broker) as rig:
         rig.run_once()
 
         assert status(rig, application) == GroupStatus(Kind.STREAMS, Phase.STABLE)
