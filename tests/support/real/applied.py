@@ -89,6 +89,17 @@ def as_process(pod: Pod, arguments: Sequence[str]) -> Iterator[Process]:
         yield running
 
 
+def remount(plane: ControlPlane, home: Path, namespace: str, name: str) -> None:
+    """Writes what the process of `as_process` mounts as it is now, as the kubelet does for a running pod."""
+    spec = plane.get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}")["spec"]["template"]["spec"]
+    for path, _, contents in Pod(plane, namespace, spec, home).contents():
+        for file, text in contents.items():
+            mounted = Path(f"{home}{path}", file).resolve()
+            new = mounted.with_suffix(".new")
+            new.write_text(text.replace(CONFIGURATION, f"{home}{CONFIGURATION}"))
+            new.replace(mounted)
+
+
 @contextlib.contextmanager
 def pod_of(plane: ControlPlane, home: Path, namespace: str, name: str, run: Runner = as_process) -> Iterator[Adapter]:
     """Runs one pod of this Deployment and waits until it is ready. Raises RigError if it ends."""
