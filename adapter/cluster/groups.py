@@ -189,14 +189,13 @@ def asked_at(
     coordinators: Mapping[str, int],
     groups: Iterable[str],
     brokers: Collection[int],
-    asked_singly: Collection[int] = (),
+    not_searched: Collection[int] = (),
 ) -> dict[int, list[str]]:
     """Returns node -> groups to request: from the coordinator, or from all brokers if it is unknown or gone.
 
-    Brokers that are `asked_singly` take a request for each group, so they are asked only what they coordinate, unless
-    there is no other broker."""
+    Brokers that are `not_searched` are asked only for what they coordinate, unless there is no other broker."""
     plan: dict[int, list[str]] = {node: [] for node in brokers}
-    others = tuple(plan) if len(plan) == 1 else tuple(node for node in plan if node not in asked_singly)
+    others = tuple(plan) if len(plan) == 1 else tuple(node for node in plan if node not in not_searched)
     for group in groups:
         coordinator = coordinators.get(group)
         for node in (coordinator,) if coordinator in plan else others:

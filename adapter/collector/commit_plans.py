@@ -54,10 +54,12 @@ def planned(
     coordinators: Mapping[str, int],
     brokers: Collection[int],
     asked_singly: frozenset[int],
+    not_searched: frozenset[int],
 ) -> CommitPlan:
-    """`groups` has all watched groups; brokers that are `asked_singly` take one group per request."""
+    """`groups` has all watched groups; brokers that are `asked_singly` take one group per request. Those `not_searched`
+    are asked only for what they coordinate, because FindCoordinator is sent for the other groups."""
     codes = {group: code for code, group in enumerate(groups)}
-    plan = asked_at(coordinators, groups, sorted(brokers), asked_singly)
+    plan = asked_at(coordinators, groups, sorted(brokers), not_searched)
     parts = [
         (node, part)
         for node, own in plan.items()

@@ -142,11 +142,12 @@ class Commits:
             self.version += 1
             self._watching.forget_others(groups)
 
-    def ask(self, brokers: Collection[int]) -> CommitRound:
+    def ask(self, brokers: Collection[int], *, has_offsets_topic: bool) -> CommitRound:
         """`brokers` is the same object while nothing changes."""
         self._follow_versions(brokers)
-        unread = self._find_coordinators(brokers) if self._asked_singly and len(brokers) > 1 else {}
-        plan = self._plan_for(self.groups, self.directory.coordinators, brokers, self._asked_singly)
+        not_searched = self._not_searched(has_offsets_topic=has_offsets_topic)
+        unread = self._find_coordinators(brokers) if not_searched and len(brokers) > 1 else {}
+        plan = self._plan_for(self.groups, self.directory.coordinators, brokers, self._asked_singly, not_searched)
         asked, numbers = {}, list(range(len(plan.questions)))
         if self._asked_singly:
             # So that no group is always the last, whom a slow coordinator does not come to.
@@ -168,6 +169,10 @@ class Commits:
         if singly != self._asked_singly:
             self._asked_singly = singly
 
+    def _not_searched(self, *, has_offsets_topic: bool) -> frozenset[int]:
+        """FindCoordinator makes Kafka create its offsets topic, so it is not sent where no group is known to exist."""
+        return self._asked_singly if has_offsets_topic or self.directory.coordinators else frozenset()
+
     def _find_coordinators(self, brokers: Collection[int]) -> dict[str, Cause]:
         """Returns why groups have no coordinator yet."""
         coordinators = self.directory.coordinators
@@ -177,9 +182,10 @@ class Commits:
             self.directory = with_coordinators(self.directory, found, ())
         return unread
 
-    def seek(self, groups: Sequence[str], brokers: Collection[int]) -> None:
+    def seek(self, groups: Sequence[str], brokers: Collection[int], *, has_offsets_topic: bool) -> None:
         """Adds those of the groups that have commits."""
-        found = self._search.with_commits(groups, brokers, self._asked_singly)
+        not_searched = self._not_searched(has_offsets_topic=has_offsets_topic)
+        found = self._search.with_commits(groups, brokers, self._asked_singly, not_searched)
         if found:
             known = replace(self.directory, groups=self.directory.groups | found.keys())
             self.directory = with_coordinators(known, found, ())

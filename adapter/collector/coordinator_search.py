@@ -57,14 +57,18 @@ class CoordinatorSearch:
         return known, {group: cause for group, cause in unread.items() if group not in known}
 
     def with_commits(
-        self, groups: Sequence[str], brokers: Collection[int], asked_singly: frozenset[int]
+        self,
+        groups: Sequence[str],
+        brokers: Collection[int],
+        asked_singly: frozenset[int],
+        not_searched: frozenset[int],
     ) -> dict[str, int]:
         """Returns those of the groups that have commits -> their coordinators; `groups` are looked for in turn."""
         groups = sorted(groups, key=lambda group: (group <= self._commits_sought_last, group))[:MOST_SOUGHT]
         self._commits_sought_last, coordinators = groups[-1], dict[str, int]()
-        if asked_singly and len(brokers) > 1:
+        if not_searched and len(brokers) > 1:
             coordinators, _ = self.find(groups, brokers)
-        plan = planned(tuple(groups), coordinators, self._liveness.present(brokers), asked_singly)
+        plan = planned(tuple(groups), coordinators, self._liveness.present(brokers), asked_singly, not_searched)
         answers = self._brokers.finish(self._brokers.commits(dict(enumerate(plan.questions))))
         self._liveness.note({plan.questions[number].node: answer for number, answer in answers.items()})
         return {

@@ -223,7 +223,7 @@ class Cycle:
     def _read_progress(self) -> tuple[CommitRound, ShareRound]:
         """Reads the commits, and requests the ends of their partitions as they arrive."""
         topology = self._inventory.topology
-        commits = self._commits.ask(topology.brokers)
+        commits = self._commits.ask(topology.brokers, has_offsets_topic=self._inventory.has_offsets_topic)
         share_calls = self._shares.ask(self._commits.directory, topology)
         self._ends.begin()
         while self._brokers.wait(commits.calls, share_calls, together=TOGETHER_SECONDS):

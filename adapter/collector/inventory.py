@@ -287,7 +287,7 @@ class Inventory:
         unlisted = () if is_placed else sorted(asked.keys() - self._commits.directory.groups)
         if unlisted := list(filter(self._watching.watches_group, unlisted)):
             self._sought = now
-            self._commits.seek(unlisted, self.topology.brokers)
+            self._commits.seek(unlisted, self.topology.brokers, has_offsets_topic=self.has_offsets_topic)
 
     def _in_turn(self, brokers: Iterable[int]) -> list[int]:
         """Rotates the available brokers; doubtful ones come last."""

@@ -11,7 +11,7 @@ from adapter.metrics.problems import NoMatch, Reason, ValueUnavailable
 from adapter.protocol.apis import FIND_COORDINATOR
 from tests.support import samples
 from tests.support.kafka.coordinators import READ, cluster, is_absent, move, named, rig_of
-from tests.support.kafka.fake_cluster import Kafka
+from tests.support.kafka.fake_cluster import NOBODY, Kafka
 from tests.support.kafka.rig import Rig
 from tests.support.kafka.small_cluster import ORDERS_0
 
@@ -357,12 +357,33 @@ def test_in_kafka_an_unlisted_group_does_not_exist_and_is_not_looked_for() -> No
         assert (rig.counted()["FindCoordinator"], rig.counted()["OffsetFetch"]) == (0, 1)
 
 
-def test_brokers_that_take_many_groups_are_not_sent_what_makes_kafka_create_its_offsets_topic() -> None:
-    """FindCoordinator does, in a cluster that has had no group yet."""
+@pytest.mark.parametrize("versions", [OLD, Versions()], ids=["OffsetFetch 7", "OffsetFetch 8"])
+def test_brokers_are_not_sent_what_makes_kafka_create_its_offsets_topic(versions: Versions) -> None:
+    """FindCoordinator does, in a cluster that has had no group yet. A rule's group counts from the start then."""
+    kafka = cluster([1, 2, 3, 4])
+    del kafka.topics[OFFSETS_TOPIC]
+    kafka.versions = dict.fromkeys(kafka.nodes, versions)
+    kafka.coordinators = dict.fromkeys(["billing", "typo"], NOBODY)
+    rig = rig_of(kafka, rules=[RULE])
+    asking(rig, "typo")
+    assert _asked(rig, cycles=8) == 0
+
+    assert rig.lag("billing") == 10
+    kafka.topics[OFFSETS_TOPIC], kafka.coordinators = [1, 2, 3, 4], {}
+    kafka.commits["billing"] = {ORDERS_0: 7}
+    rig.run(4)
+    assert rig.lag("billing") == 3
+
+
+@pytest.mark.parametrize("rules", [[RULE], []], ids=["by a rule", "by an HPA"])
+def test_an_unlisted_group_is_found_without_an_offsets_topic_in_sight(rules: list[dict[str, object]]) -> None:
+    """A service that hides the topic may as well say that it does not exist."""
     kafka = cluster([1, 2, 3, 4], "billing")
     del kafka.topics[OFFSETS_TOPIC]
-    rig = rig_of(kafka, 2, rules=[RULE])
-    asking(rig, "typo")
-    for _ in range(8):
-        rig.run()
-        assert rig.counted()["FindCoordinator"] == 0
+    kafka.versions = dict.fromkeys(kafka.nodes, OLD)
+    kafka.coordinators, kafka.unlisted = {"billing": 3}, {"billing"}
+    rig = rig_of(kafka, rules=rules)
+    asking(rig, "billing")
+    rig.run(2)
+
+    assert rig.lag("billing") == 3
