@@ -1,6 +1,7 @@
 """Numbers as people read them: with a unit, no more digits than help, and a word where nothing is known."""
 
 import math
+import re
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -35,7 +36,7 @@ def decimal(value: float) -> str:
         return count(value)
     if value == 0:
         return "0"
-    return f"{value:.1f}".removesuffix(".0") if value >= 1 else f"{value:.2f}" if value >= 0.01 else f"{value:.1g}"
+    return decimal_of(value) if value >= 1 else f"{value:.2f}" if value >= 0.01 else f"{value:.1g}"
 
 
 def share(value: float | None) -> str:
@@ -46,7 +47,12 @@ def share(value: float | None) -> str:
         return f"<{_THIN}0.1{_THIN}%"
     if 0.999 < value < 1:
         return f">{_THIN}99.9{_THIN}%"
-    return f"{100 * value:.3g}{_THIN}%"
+    return f"{decimal_of(100 * value)}{_THIN}%"
+
+
+def decimal_of(value: float) -> str:
+    """One digit after the point, unless it is 0."""
+    return f"{value:.1f}".removesuffix(".0")
 
 
 def change(new: float, old: float) -> str:
@@ -80,6 +86,11 @@ def with_wait(lag: float | None, seconds: float | None) -> str:
     return f"{count(lag)} (wait {duration(seconds)})" if is_said else count(lag)
 
 
+def first_sentence(text: str) -> str:
+    """Up to the first full stop that a space follows."""
+    return re.split(r"(?<=[.!?]) ", text, maxsplit=1)[0]
+
+
 def name(text: str) -> str:
     """In quotes where nobody would see it: Kafka takes an empty name for a group, and one of spaces."""
     return text if text.strip() else f'"{text}"'
@@ -91,6 +102,20 @@ def moment(time: datetime, zone: ZoneInfo) -> str:
 
 def known_plural(number: int | None, word: str) -> str:
     return f"{UNKNOWN} {word}s" if number is None else plural(number, word)
+
+
+def span(least: float, most: float, word: str = "") -> str:
+    """From the least to the most, where they differ: `2 to 4 members`."""
+    if math.isnan(least) or math.isnan(most):
+        return f"{UNKNOWN} {word}s" if word else UNKNOWN
+    first = "" if round(least) == round(most) else f"{count(least)} to "
+    return first + (plural(round(most), word) if word else count(most))
+
+
+def amount(number: float, word: str) -> str:
+    """Of what is no whole number: `1.5 replicas`, `1 replica`."""
+    shown = decimal(number)
+    return f"{shown} {word}" if shown == "1" else f"{shown} {word}s"
 
 
 def plural(number: int, word: str) -> str:

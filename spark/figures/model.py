@@ -61,6 +61,7 @@ class Periods:
     recreations: Floats
     """Partitions that began anew because their topic was made again."""
     partitions: Floats
+    members_min: Floats
     members_max: Floats
     skew: Floats
     """The largest partition's share of `produced`, 0 to 1."""

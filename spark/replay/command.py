@@ -25,7 +25,6 @@ from spark.replay.outcome import Question, outcome_of
 from spark.replay.page import Answer, json_of, page_of, text_of
 from spark.report.request import parsed_time, zone_of
 from spark.report.tables import Tables
-from spark.storage.location import files_at
 from spark.storage.protocol import HistoryFiles
 from spark.storage.report_output import output_at
 from spark.tables import layout
@@ -109,7 +108,7 @@ def replay(
     text = text_of(answer)
     if output is not None:
         documents = {"replay.html": page_of(answer), "replay.json": json_of(answer), "replay.txt": f"{text}\n"}
-        _publish(output, documents)
+        output_at(output).publish(documents.items())
     return text
 
 
@@ -153,9 +152,3 @@ def _minutes(request: ReplayRequest, tables: Tables, wanted: Wanted, cluster: st
     if minutes is None or not minutes.is_known.any():
         raise Unusable(f"--group {request.group}: no minute of the range has a known lag and wait")
     return minutes
-
-
-def _publish(place: str, documents: dict[str, str]) -> None:
-    files = files_at(place)
-    for path, text in documents.items():
-        files.write(path, text)

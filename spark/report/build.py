@@ -1,7 +1,7 @@
 """`report`: gather the figures, decide what they say, publish them."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from importlib import metadata
@@ -15,7 +15,7 @@ from spark.figures.model import Group, ReportData
 from spark.pipeline.plan import found_in
 from spark.pipeline.runs import Say
 from spark.report.gather import gathered_groups
-from spark.report.html_page import page_of
+from spark.report.html_page import pages_of
 from spark.report.json_export import json_of
 from spark.report.request import Request
 from spark.report.tables import Tables
@@ -40,7 +40,7 @@ def report(
     report = decided(data)
     check()
     say(f"writing {request.output}")
-    output.publish(documents_of(report))
+    output.publish(documents_of(report), FOLDERS)
     say(at_a_glance(report))
     return report
 
@@ -95,15 +95,17 @@ def skipped_in(files: HistoryFiles, request: Request) -> tuple[Skipped, ...]:
     return (*left_out, *late)
 
 
-def documents_of(report: Report) -> dict[str, str]:
-    """Path below the output -> text."""
-    return {
-        "report.html": page_of(report),
-        "report.json": json_of(report),
-        "report.md": markdown_of(report),
-        "groups.csv": csv_of(report),
-        **{f"hpa/{standing.file}.yaml": standing.yaml for standing in report.standings},
-    }
+FOLDERS = ("hpa", "groups")
+"""Those of a report, replaced as a whole."""
+
+
+def documents_of(report: Report) -> Iterator[tuple[str, str]]:
+    """Path below the output and text of each file, made one after another; what links to others comes after them."""
+    yield from ((f"hpa/{standing.file}.yaml", standing.yaml) for standing in report.standings)
+    yield "report.json", json_of(report)
+    yield "report.md", markdown_of(report)
+    yield "groups.csv", csv_of(report)
+    yield from pages_of(report)
 
 
 def _range(request: Request, groups: Sequence[Group]) -> tuple[datetime, datetime]:

@@ -8,11 +8,14 @@ import numpy as np
 
 from spark.advice.weekly_pattern import DAYS, Week, local_times
 from spark.figures import formatting
-from spark.figures.model import Above, Floats, HourShares, Periods
+from spark.figures.model import Above, Floats, HourShares, Periods, Share
 from spark.report import svg_parts as svg
 
-MOST_POINTS = 170
+MOST_POINTS = 112
+"""Of a line: with a tooltip each, more make up most of the page."""
 MOST_BARS = 40
+LEVELS = 12
+"""Shades of a weekly pattern."""
 NO_HOURS = "No hour of this range has data."
 
 
@@ -29,7 +32,7 @@ def axis_of(hours: Periods, zone: ZoneInfo) -> svg.Axis:
         across=np.minimum(middle / span, 1.0),
         breaks=jumps.astype(np.float64),
         width=3600 * each / span,
-        times=tuple(f"{time:%a %d %b %H:%M}" + (f" and {each} hours on" if each > 1 else "") for time in local),
+        times=tuple(f"{time:%a %d %b %H:%M}" for time in local),
         labels=_time_labels(ends[0], span),
         each=each,
     )
@@ -51,12 +54,12 @@ def lag_chart(hours: Periods, above: Above, zone: ZoneInfo) -> svg.Chart:
         + (svg.limit_line(frame, above.threshold) if above.threshold <= top else "")
     )
     texts = [
-        f"lag p50 {said(a, u)}, p95 {said(b, v)}, max {said(c, w)} messages"
+        f"p50 {said(a, u)}, p95 {said(b, v)}, max {said(c, w)}"
         for a, b, c, u, v, w in zip(p50, p95, largest, *waits, strict=True)
     ]
     return svg.Chart(
         "Lag",
-        "messages, by hour" + (", logarithmic" if frame.least else ""),
+        _by_hours("messages", axis.each) + (", logarithmic" if frame.least else ""),
         f"at most {said(shown, longest)} messages, threshold {formatting.count(above.threshold)}",
         svg.grid(frame, axis.labels) + drawn + svg.tooltips(frame, axis, texts),
         (("band", "p50 to p95"), ("faint", "max"), ("limit", f"threshold {formatting.short(above.threshold)}")),
@@ -86,7 +89,7 @@ def rates_chart(hours: Periods, zone: ZoneInfo) -> svg.Chart:
     ]
     return svg.Chart(
         "Production and consumption",
-        "messages/s, mean of the hour",
+        _by_hours("messages/s", axis.each),
         f"at most {formatting.rate(shown)}",
         svg.grid(frame, axis.labels) + drawn + svg.tooltips(frame, axis, texts),
         (("made", "produced"), ("used", "consumed")),
@@ -94,21 +97,28 @@ def rates_chart(hours: Periods, zone: ZoneInfo) -> svg.Chart:
 
 
 def members_chart(hours: Periods, partitions: int, zone: ZoneInfo) -> svg.Chart:
+    """The fewest and the most of each hour: where they differ, members came or went."""
     if not len(hours) or np.isnan(hours.members_max).all():
         return svg.Chart("Members", missing="Members were not counted in this range." if len(hours) else NO_HOURS)
     axis = axis_of(hours, zone)
-    members = axis.thin(hours.members_max)
-    most = float(np.nanmax(members))
-    top, step = svg.nice_top(max(most, partitions, 1))
+    fewest, most = axis.thin(hours.members_min, "min"), axis.thin(hours.members_max)
+    shown = float(np.nanmax(most))
+    top, step = svg.nice_top(max(shown, partitions, 1))
     frame = svg.Frame(top if step >= 1 else max(top, 1.0), max(step, 1.0))
-    drawn = svg.limit_line(frame, partitions) + svg.line(frame, axis, members, "used")
-    texts = ["members unknown" if np.isnan(n) else formatting.plural(int(n), "member") for n in members]
+    drawn = (
+        svg.band(frame, axis, fewest, most)
+        + svg.limit_line(frame, partitions)
+        + svg.line(frame, axis, fewest, "faint")
+        + svg.line(frame, axis, most, "used")
+    )
     return svg.Chart(
         "Members",
-        "most in the hour",
-        f"at most {formatting.count(most)} of {partitions} that could read",
-        svg.grid(frame, axis.labels) + drawn + svg.tooltips(frame, axis, texts),
-        (("used", "members"), ("limit", formatting.plural(partitions, "partition"))),
+        _by_hours("fewest and most", axis.each),
+        f"{formatting.span(float(np.nanmin(fewest)), shown)} of {partitions} that could read",
+        svg.grid(frame, axis.labels)
+        + drawn
+        + svg.tooltips(frame, axis, [formatting.span(a, b, "member") for a, b in zip(fewest, most, strict=True)]),
+        (("used", "most"), ("faint", "fewest"), ("limit", formatting.plural(partitions, "partition"))),
     )
 
 
@@ -121,65 +131,78 @@ def week_chart(title: str, week: Week, said: Callable[[float], str], name: str, 
     parts = [
         f'<text class="mid" x="{left + cell * (hour + 0.5):.0f}" y="{height - 8}">{hour:02}</text>'
         for hour in range(0, 24, 3)
+    ] + [
+        f'<text class="num" x="{left - 8}" y="{8 + row * day + 14}">{weekday}</text>'
+        for day, weekday in enumerate(DAYS)
     ]
-    for day, weekday in enumerate(DAYS):
-        parts.append(f'<text class="num" x="{left - 8}" y="{8 + row * day + 14}">{weekday}</text>')
-        for hour in range(24):
-            value = float(week.rates[day, hour])
-            at = f'x="{left + cell * hour}" y="{8 + row * day}" width="{cell - 2}" height="{row - 2}"'
-            if np.isnan(value):
-                parts.append(f'<rect class="void" {at}><title>{weekday} {hour:02}:00: no data</title></rect>')
-                continue
-            depth = value / most if most > 0 else 0.0
-            seen = formatting.plural(int(week.hours_seen[day, hour]), "hour")
-            text = f"{weekday} {hour:02}:00: {said(value)} over {seen}"
-            shade = f'class="{name}" {at} fill-opacity="{0.06 + 0.94 * depth:.2f}"'
-            parts.append(f"<rect {shade}><title>{svg.escaped(text)}</title></rect>")
-    worst = ", ".join(f"{when} {said(value)}" for when, value in week.busiest(1)) or "none"
+    level = np.ceil(LEVELS * week.rates / most) if most > 0 else np.zeros_like(week.rates)
+    for shade in np.unique(level):  # NaN once, as the last
+        places = np.argwhere(np.isnan(level) if np.isnan(shade) else level == shade).tolist()
+        cells = "".join(f"M{left + cell * hour} {8 + row * day + row // 2 - 1}h{cell - 2}" for day, hour in places)
+        depth = 0.06 + 0.94 * shade / LEVELS
+        mark = 'class="void"' if np.isnan(shade) else f'class="{name}" stroke-opacity="{depth:.2f}"'
+        parts.append(f'<path {mark} d="{cells}"/>')
+    busiest = week.busiest(3)
     return svg.Chart(
         title,
         f"{'lag p95' if 'lags' in name else 'production'}, mean by weekday and hour, {zone.key}",
-        f"most: {worst}",
+        "most: " + (", ".join(f"{when} {said(value)}" for when, value in busiest[:1]) or "none"),
         "".join(parts),
         ((name, f"strongest: {said(most)}"),),
         height,
+        note="Most: " + ", ".join(f"{when} {said(value)}" for when, value in busiest) + "." if busiest else "",
     )
 
 
 def shares_chart(shares: HourShares | None, zone: ZoneInfo) -> svg.Chart:
-    """What each partition got in the busiest hour, beside its fair share."""
+    """What each partition got in the busiest hour, beside its fair share and its part of the lag."""
     if shares is None or not shares.of or not sum(share.produced for share in shares.of):
         return svg.Chart("Partitions", missing="Nothing was produced, so there is no share to compare.")
-    whole = sum(share.produced for share in shares.of)
+    whole, waiting = sum(share.produced for share in shares.of), sum(share.lag or 0 for share in shares.of)
     fair = 1 / len(shares.of)
-    shown = shares.of if len(shares.of) <= MOST_BARS else sorted(shares.of, key=lambda it: -it.produced)[:MOST_BARS]
-    frame = svg.Frame(*svg.nice_top(max(max(share.produced for share in shown) / whole, fair)))
-    parts, wide = [], 1 / len(shown)
+
+    def parts_of(share: Share) -> tuple[float, float]:
+        return share.produced / whole, (share.lag or 0) / waiting if waiting else 0.0
+
+    most = sorted(shares.of, key=lambda share: -max(parts_of(share)))[:MOST_BARS]
+    shown = shares.of if len(shares.of) <= MOST_BARS else sorted(most, key=lambda share: share.partition)
+    frame = svg.Frame(*svg.nice_top(max(*(part for share in shown for part in parts_of(share)), fair)))
+    bars, wide = [], 1 / len(shown)
     for index, share in enumerate(shown):
-        part = share.produced / whole
-        name = "hot" if part > 2 * fair else "made"
-        messages = formatting.count(share.produced)
-        text = f"partition {share.partition}: {formatting.share(part)}, {messages} messages produced"
-        text += f", {formatting.count(share.consumed)} consumed" + (
-            f", lag up to {formatting.count(share.lag)}" if share.lag is not None else ""
-        )
-        x, y = frame.x(index * wide + wide * 0.1), frame.y(part)
-        parts.append(
-            f'<rect class="bar {name}" x="{x:.1f}" y="{y:.1f}" width="{0.8 * wide * svg.ACROSS:.1f}" '
-            f'height="{max(frame.y(0) - y, 0.5):.1f}"><title>{svg.escaped(text)}</title></rect>'
-        )
+        produced, lag = parts_of(share)
+        x, width = frame.x((index + 0.1) * wide), 0.4 * wide * svg.ACROSS
+        drawn = svg.bar(frame, x, width, produced, "hot" if produced > 2 * fair else "made")
+        drawn += svg.bar(frame, x + width, width, lag, "lags") if lag else ""
+        bars.append(f"<g>{drawn}<title>{svg.escaped(_share_in_words(share, produced, lag))}</title></g>")
     every = max(1, len(shown) // 12)
     labels = [((index + 0.5) * wide, str(share.partition)) for index, share in enumerate(shown) if index % every == 0]
-    body = svg.grid(frame, labels, formatting.share) + "".join(parts) + svg.limit_line(frame, fair)
+    body = svg.grid(frame, labels, formatting.share) + "".join(bars) + svg.limit_line(frame, fair)
     largest = max(share.produced for share in shown) / whole
     more = "" if len(shown) == len(shares.of) else f", the {MOST_BARS} largest of {len(shares.of)}"
     return svg.Chart(
         "Partitions",
-        f"share of what was produced, {formatting.moment(shares.hour, zone)}{more}",
-        f"the largest gets {formatting.share(largest)}, a fair share is {formatting.share(fair)}",
+        f"shares in the busiest hour, {formatting.moment(shares.hour, zone)}{more}",
+        f"the largest gets {formatting.share(largest)} of the messages, a fair share is {formatting.share(fair)}",
         body,
-        (("limit", f"fair share {formatting.share(fair)}"),),
+        (
+            ("made", "of what was produced"),
+            *((("lags", "of the lag"),) if waiting else ()),
+            ("limit", f"fair share {formatting.share(fair)}"),
+        ),
+        note="" if waiting else "No message waited in it.",
     )
+
+
+def _share_in_words(share: Share, produced: float, lag: float) -> str:
+    words = f"partition {share.partition}: {formatting.plural(share.produced, 'message')} produced"
+    words += f" ({formatting.share(produced)}), {formatting.count(share.consumed)} consumed, "
+    if share.lag is None:
+        return words + "lag unknown"
+    return words + f"lag up to {formatting.count(share.lag)}" + (f" ({formatting.share(lag)})" if lag else "")
+
+
+def _by_hours(what: str, each: int) -> str:
+    return f"{what}, {'by hour' if each == 1 else f'{each} hours a point'}"
 
 
 def _time_labels(first: datetime, span: float) -> tuple[tuple[float, str], ...]:

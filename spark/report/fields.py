@@ -1,6 +1,7 @@
 """Pure: the table of fields that every form of the report takes its figures from, by their names in `groups.csv`."""
 
 from collections.abc import Callable, Mapping
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from spark.advice.finding import Severity
 from spark.advice.recommendation import Behavior, Recommendation
 from spark.figures import formatting
 from spark.figures.model import TopicFigures
+from spark.figures.newest import newest_of
 from spark.figures.periods import median, total
 
 Field = Callable[[Standing, TopicFigures], object]
@@ -93,6 +95,7 @@ FIELDS: Mapping[str, Field] = {
     "stuck_partitions": lambda _, topic: getattr(topic.still, "number", None),
     **{f"wait_{name}_seconds": _wait_of(name) for name in ("p50", "p99", "first", "last")},
     "wait_bounds": lambda _, topic: total(topic.hours.wait_bounds),
+    "members_min": lambda standing, _: float(np.fmin.reduce(standing.group.hours.members_min)),
 }
 """None and NaN: not known. What is the group's is the same for each of its topics."""
 
@@ -101,28 +104,48 @@ def fields_of(standing: Standing, topic: TopicFigures) -> dict[str, object]:
     return {name: value(standing, topic) for name, value in FIELDS.items()}
 
 
-def _lag_p95(standing: Standing) -> str:
+def since_of(standing: Standing, zone: ZoneInfo) -> str:
+    """Since when the group has the severity that it has, and until when if that is over."""
+    finding = standing.attention
+    if finding is None or finding.since is None:
+        return ""
+    until = f" (until {formatting.moment(finding.until, zone)})" if finding.until else ""
+    return formatting.moment(finding.since, zone) + until
+
+
+def _lag_now(standing: Standing, _: ZoneInfo) -> str:
+    newest = newest_of(standing.group)
+    left_out = f" (without {formatting.plural(newest.unknown_topics, 'topic')})" if newest.unknown_topics else ""
+    return formatting.count(newest.lag) + (left_out if newest.lag is not None else "")
+
+
+def _lag_p95(standing: Standing, _: ZoneInfo) -> str:
     """The topics' lags, added up, and the wait of the slowest."""
     lags = [topic.lag.p95 for topic in standing.group.topics if topic.lag]
     waits = [topic.waits.p95 for topic in standing.group.topics if topic.waits]
     return formatting.with_wait(sum(lags) if lags else None, max(waits, default=None))
 
 
-def _lag_max(standing: Standing) -> str:
-    waits = [topic.longest_wait for topic in standing.group.topics if topic.longest_wait is not None]
-    return formatting.with_wait(standing.group.largest_lag, max(waits, default=None))
-
-
-OVERVIEW: Mapping[str, Callable[[Standing], str]] = {
-    "Lag p95, messages": _lag_p95,
-    "Lag max, messages": _lag_max,
-    "Time above threshold": lambda standing: formatting.duration(standing.group.seconds_above),
-    "Production, busiest hour": lambda standing: formatting.rate(standing.advice.load.peak),
-    "Members / partitions": lambda standing: (
+OVERVIEW: Mapping[str, Callable[[Standing, ZoneInfo], str]] = {
+    "Since": since_of,
+    "Lag now": _lag_now,
+    "Wait now": lambda standing, _: formatting.duration(newest_of(standing.group).wait_seconds),
+    "Lag p95": _lag_p95,
+    "Members / partitions": lambda standing, _: (
         f"{formatting.count(standing.advice.load.members_max)} / {standing.advice.load.partitions}"
     ),
+    "HPA": lambda standing, _: hpa_in_words(standing.advice.hpa),
 }
 """A whole group's columns in the tables of groups, by their heads."""
+
+
+def hpa_in_words(hpa: Recommendation) -> str:
+    """Without a target, no replicas either."""
+    return "none" if hpa.target.value is None else f"{target_of(hpa)} ({replicas_of(hpa)})"
+
+
+def replicas_of(hpa: Recommendation) -> str:
+    return formatting.span(hpa.min_replicas.value, hpa.max_replicas.value, "replica")
 
 
 def target_of(hpa: Recommendation) -> str:

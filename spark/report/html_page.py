@@ -1,9 +1,10 @@
-"""Pure: the report as one HTML file that needs no script, no network and no other file; it is well-formed XML too.
+"""Pure: the report as HTML files that need no script, no network and no other file; they are well-formed XML too.
 
-`templates/report.html.j2` is the page. All text that it inserts passes `escaped`; only the drawings of charts are
-inserted as they are.
+`templates/report.html.j2` is the page of all groups. All text that it inserts passes `escaped`; only the drawings of
+charts are inserted as they are.
 """
 
+from collections.abc import Iterator
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -17,46 +18,69 @@ from spark.figures import formatting
 from spark.figures.model import TopicFigures
 from spark.report.charts import lag_chart, members_chart, rates_chart, shares_chart, week_chart
 from spark.report.fields import fields_of
-from spark.report.svg_parts import Chart, escaped
+from spark.report.svg_parts import escaped
 from spark.report.templating import filled
 
-MOST_SECTIONS = 100
-"""Groups with charts; all groups are in the tables, the JSON and the HPA files."""
+MOST_ON_ONE_PAGE = 50
+"""Groups; of more, each has a page of its own."""
+MOST_OPEN = 3
+"""Topics of a group; of more, the others are folded."""
 MOST_DAYS = 31
 
 
-def page_of(report: Report) -> str:
-    zone = report.data.zone
-    sections = [
-        {"standing": standing, "topics": [topic_values(topic, standing, zone) for topic in standing.group.topics]}
-        for standing in report.standings[:MOST_SECTIONS]
+def pages_of(report: Report) -> Iterator[tuple[str, str]]:
+    """Path and text of each page, one after another; that of all groups comes last."""
+    if len(report.standings) <= MOST_ON_ONE_PAGE:
+        sections = [{"standing": standing, "topics": _topics(standing, report)} for standing in report.standings]
+        yield "report.html", _filled("report.html.j2", report, sections=sections, link=lambda it: f"#group-{it.file}")
+        return
+    for standing in report.standings:
+        topics = _topics(standing, report)
+        yield page_name(standing), _filled("group_page.html.j2", report, "../", standing=standing, topics=topics)
+    yield "report.html", _filled("report.html.j2", report, sections=[], link=page_name)
+
+
+def page_name(standing: Standing) -> str:
+    return f"groups/{standing.file}.html"
+
+
+def _filled(template: str, report: Report, root: str = "", **values: object) -> str:
+    return filled(template, escaped, report, root=root, most_open=MOST_OPEN, **values)
+
+
+def _topics(standing: Standing, report: Report) -> list[dict[str, Any]]:
+    """The slowest first."""
+
+    def urgency(topic: TopicFigures) -> tuple[float, float]:
+        return -topic.waits.p95 if topic.waits else 0.0, -topic.lag.p95 if topic.lag else 0.0
+
+    topics = sorted(standing.group.topics, key=urgency)
+    return [
+        topic_values(topic, standing, report.data.zone, has_members=place == 0) for place, topic in enumerate(topics)
     ]
-    return filled("report.html.j2", escaped, report, zone=zone, sections=sections)
 
 
-def topic_values(topic: TopicFigures, standing: Standing, zone: ZoneInfo) -> dict[str, Any]:
-    """What the template of a topic inserts."""
+def topic_values(topic: TopicFigures, standing: Standing, zone: ZoneInfo, *, has_members: bool) -> dict[str, Any]:
+    """What the template of a topic inserts. `has_members`: whether the chart of the group's members is among it."""
     group = standing.group
     return {
         "row": fields_of(standing, topic),
         "span": _span(topic, zone),
         "longest_from": topic.above.longest_from,
         "usual": float(np.median(production_of(topic.hours))),
-        "charts": _charts(topic, group.partitions, zone),
+        "charts": (
+            lag_chart(topic.hours, topic.above, zone),
+            rates_chart(topic.hours, zone),
+            *((members_chart(group.hours, standing.advice.load.most_members, zone),) if has_members else ()),
+            shares_chart(topic.shares, zone),
+        ),
+        "weekly_charts": (
+            week_chart("Busy hours", week_of(topic.hours, zone), formatting.rate, "heat", zone),
+            week_chart("Lagging hours", week_of(topic.hours, zone, "lag_p95"), _messages, "heat lags", zone),
+        ),
         "weeks": weeks_of(topic.hours),
         "days": local_days(topic.hours, group.silent, group.interval_seconds, zone)[-MOST_DAYS:],
     }
-
-
-def _charts(topic: TopicFigures, partitions: int, zone: ZoneInfo) -> tuple[Chart, ...]:
-    return (
-        lag_chart(topic.hours, topic.above, zone),
-        rates_chart(topic.hours, zone),
-        week_chart("Busy hours", week_of(topic.hours, zone), formatting.rate, "heat", zone),
-        week_chart("Lagging hours", week_of(topic.hours, zone, "lag_p95"), _messages, "heat lags", zone),
-        shares_chart(topic.shares, zone),
-        members_chart(topic.hours, partitions, zone),
-    )
 
 
 def _messages(number: float) -> str:

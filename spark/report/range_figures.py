@@ -13,7 +13,8 @@ GROUP = ("cluster", "group")
 KNOWN_ENOUGH = 0.5
 """Of an hour's expected samples: where fewer are known, the next hour may contain what this one consumed."""
 ADDED = ("produced", "consumed", *EVENTS, "gaps", "partitions", "samples", "expected_samples", "wait_bounds")
-LARGEST = tuple(name for name in NUMBERS if name not in ADDED)
+SMALLEST = ("members_min",)
+LARGEST = tuple(name for name in NUMBERS if name not in {*ADDED, *SMALLEST})
 
 
 def topics_of(hours: DataFrame) -> DataFrame:
@@ -35,7 +36,9 @@ def hours_of_groups(hours: DataFrame, jumps: DataFrame) -> DataFrame:
         hours.withColumn("caught_up", _caught_up())
         .groupBy(*GROUP, "hour")
         .agg(
-            *(F.sum(name).alias(name) for name in (*ADDED, "caught_up")), *(F.max(name).alias(name) for name in LARGEST)
+            *(F.sum(name).alias(name) for name in (*ADDED, "caught_up")),
+            *(F.min(name).alias(name) for name in SMALLEST),
+            *(F.max(name).alias(name) for name in LARGEST),
         )
     )
     parts = (F.coalesce(name, F.lit(0.0)) for name in ("messages", "caught_up"))

@@ -4,6 +4,7 @@ Colors are CSS classes, so that one drawing serves light, dark and print. All te
 """
 
 import html
+import itertools
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -17,6 +18,8 @@ from spark.figures.model import Floats
 WIDTH, HEIGHT = 480, 190
 LEFT, RIGHT, TOP, BOTTOM = 52, 8, 8, 24
 ACROSS = WIDTH - LEFT - RIGHT
+MIDDLE = (TOP + HEIGHT - BOTTOM) / 2
+FOLDS: dict[str, Callable[..., Floats]] = {"max": np.nanmax, "min": np.nanmin, "mean": np.nanmean}
 UNSHOWN = re.compile(r"[^\t\n\x20-\x7e\x80-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML cannot hold, and the delete character."""
 
@@ -70,7 +73,7 @@ class Axis:
         padded = np.concatenate([column, np.full(-len(column) % self.each, np.nan)]).reshape(-1, self.each)
         thin = np.full(len(padded), np.nan)
         is_known = ~np.isnan(padded).all(axis=1)
-        thin[is_known] = np.nanmax(padded[is_known], axis=1) if how == "max" else np.nanmean(padded[is_known], axis=1)
+        thin[is_known] = FOLDS[how](padded[is_known], axis=1)
         return thin
 
 
@@ -87,6 +90,8 @@ class Chart:
     """A class and a word for each mark."""
     height: int = HEIGHT
     width: int = WIDTH
+    note: str = ""
+    """A sentence below the drawing."""
     missing: str = ""
     """Why there is no drawing; empty: there is one."""
 
@@ -125,16 +130,18 @@ def grid(
 
 def line(frame: Frame, axis: Axis, values: Floats, name: str) -> str:
     """A path through the known values; it stops where one is not known or where the next is far."""
-    d, pen = [], "M"
-    for x, value, is_break in zip(axis.across, values, axis.breaks, strict=True):
-        if math.isnan(value):
-            pen = "M"
-            continue
-        d.append(f"{'M' if is_break else pen}{frame.x(x):.1f} {frame.y(value):.1f}")
-        if pen == "M" or is_break:
-            d.append("h.1")  # a value alone is seen as a dot
-        pen = "L"
+    d = []
+    for begin, end in _strokes(values, axis.breaks):
+        points = _points(frame, axis, values, range(begin, end))
+        d.append(f"M{_path(points)}" if len(points) > 1 else f"M{_path(points)}h.1")  # a value alone is seen as a dot
     return f'<path class="line {name}" d="{"".join(d)}"/>' if d else ""
+
+
+def bar(frame: Frame, x: float, width: float, value: float, name: str) -> str:
+    """At least half a unit high, so that something is seen of it."""
+    y = min(frame.y(value), frame.y(0) - 0.5)
+    size = f'width="{_short(width)}" height="{_short(frame.y(0) - y)}"'
+    return f'<rect class="bar {name}" x="{_short(x)}" y="{_short(y)}" {size}/>'
 
 
 def limit_line(frame: Frame, value: float) -> str:
@@ -142,26 +149,56 @@ def limit_line(frame: Frame, value: float) -> str:
 
 
 def band(frame: Frame, axis: Axis, low: Floats, high: Floats) -> str:
-    across, breaks, is_known = axis.across, axis.breaks, ~(np.isnan(low) | np.isnan(high))
-    starts = np.flatnonzero(is_known & (np.roll(~is_known, 1) | (breaks > 0) | (np.arange(len(is_known)) == 0)))
     parts = []
-    for start in starts:
-        end = start + 1
-        while end < len(is_known) and is_known[end] and not breaks[end]:
-            end += 1
-        forth = [f"{frame.x(across[at]):.1f} {frame.y(high[at]):.1f}" for at in range(start, end)]
-        back = [f"{frame.x(across[at]):.1f} {frame.y(low[at]):.1f}" for at in reversed(range(start, end))]
-        if len(forth) > 1:
-            parts.append(f"M{'L'.join(forth)}L{'L'.join(back)}Z")
+    for begin, end in _strokes(low + high, axis.breaks):
+        if end - begin > 1:
+            forth = _points(frame, axis, high, range(begin, end))
+            parts.append(f"M{_path([*forth, *_points(frame, axis, low, range(end - 1, begin - 1, -1))])}z")
     return f'<path class="band" d="{"".join(parts)}"/>' if parts else ""
 
 
 def tooltips(frame: Frame, axis: Axis, texts: Sequence[str]) -> str:
-    """Invisible columns around each point, with its time and numbers."""
-    size = max(axis.width * ACROSS, 1.0)
-    place = f'y="{TOP}" width="{size:.1f}" height="{HEIGHT - TOP - BOTTOM}"'
-    columns = [
-        f'<rect x="{frame.x(x) - size / 2:.1f}" {place}><title>{escaped(f"{at}: {text}")}</title></rect>'
-        for x, at, text in zip(axis.across, axis.times, texts, strict=True)
-    ]
-    return f'<g class="hit">{"".join(columns)}</g>'
+    """Invisible columns around each point, with its time and numbers; neighbours with the same text share one."""
+    stretch, wide, columns = np.cumsum(axis.breaks), max(axis.width * ACROSS, 1.0), []
+    for (text, _), places in itertools.groupby(range(len(texts)), key=lambda at: (texts[at], stretch[at])):
+        first, *others = places
+        last = others[-1] if others else first
+        begin, end = frame.x(axis.across[first]) - wide / 2, frame.x(axis.across[last]) + wide / 2
+        time = axis.times[first] + (f" to {axis.times[last]}" if others else "")
+        shown = escaped(f"{time}: {text}").replace("\u202f", " ")
+        columns.append(f'<path d="M{_short(begin)} {MIDDLE:g}h{_short(end - begin)}"><title>{shown}</title></path>')
+    return f'<g class="hit" stroke-width="{HEIGHT - TOP - BOTTOM}">{"".join(columns)}</g>'
+
+
+def _strokes(values: Floats, breaks: Floats) -> list[tuple[int, int]]:
+    """Begin and end of each stretch of known values in which no hour is missing."""
+    is_known = ~np.isnan(values)
+    begins = np.flatnonzero(is_known & (np.roll(~is_known, 1) | (breaks > 0) | (np.arange(len(values)) == 0)))
+    ends = np.flatnonzero(is_known & np.append((~is_known | (breaks > 0))[1:], True)) + 1
+    return list(zip(begins.tolist(), ends.tolist(), strict=True))
+
+
+def _points(frame: Frame, axis: Axis, values: Floats, places: Sequence[int]) -> list[tuple[int, int]]:
+    """In tenths of the drawing's units. Of a level stretch only its ends."""
+    points = [(round(10 * frame.x(axis.across[at])), round(10 * frame.y(values[at]))) for at in places]
+    inner = zip(points, points[1:], points[2:], strict=False)
+    kept = [here for before, here, after in inner if not before[1] == here[1] == after[1]]
+    return [points[0], *kept, *points[-1:]] if len(points) > 1 else points
+
+
+def _path(points: Sequence[tuple[int, int]]) -> str:
+    """From the first point on in relative steps, which are shorter to write."""
+    steps = [f"l{_joined((x - x0) / 10, (y - y0) / 10)}" for (x0, y0), (x, y) in itertools.pairwise(points)]
+    return _joined(points[0][0] / 10, points[0][1] / 10) + "".join(steps)
+
+
+def _joined(x: float, y: float) -> str:
+    """Nothing needs to separate a minus from the number before it."""
+    second = _short(y)
+    return _short(x) + second if second.startswith("-") else f"{_short(x)} {second}"
+
+
+def _short(value: float) -> str:
+    """One digit after the point, and no zero that says nothing: `.5`, `-12`."""
+    text = f"{round(10 * value) / 10:g}"
+    return text.replace("0.", ".") if abs(value) < 1 else text

@@ -4,15 +4,18 @@ and the Markdown have in common."""
 from collections.abc import Callable
 from functools import cache
 from importlib import resources
+from zoneinfo import ZoneInfo
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from spark.advice.assessment import Report
+from spark.advice.assessment import Report, Standing
 from spark.advice.finding import Severity
 from spark.advice.hpa import expected_in_words
 from spark.figures import formatting
-from spark.report.fields import OVERVIEW, numbers_of, steps_of, target_of, window_of
+from spark.figures.model import ReportData
+from spark.figures.newest import Newest, newest_of
+from spark.report.fields import OVERVIEW, numbers_of, replicas_of, since_of, steps_of, target_of, window_of
 
 Escape = Callable[[str], str]
 MOST_SKIPPED = 50
@@ -27,6 +30,7 @@ def filled(template: str, escape: Escape, report: Report, **values: object) -> s
         .render(
             report=report,
             data=report.data,
+            zone=report.data.zone,
             range=range_in_words(report),
             at_a_glance=at_a_glance(report),
             coverage=coverage_in_words(report),
@@ -49,12 +53,20 @@ def environment_of(escape: Escape) -> Environment:
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    names = ("change", "count", "duration", "known_plural", "moment", "name", "plural", "rate", "share", "with_wait")
+    names = (
+        *("change", "count", "duration", "first_sentence", "known_plural", "moment", "name", "plural", "rate", "share"),
+        *("span", "with_wait"),
+    )
     environment.filters |= {name: getattr(formatting, name) for name in names}
     environment.filters |= {
         "expected": expected_in_words,
+        "lasted": _lasted,
+        "newest": newest_of,
+        "newest_span": _newest_in_words,
         "numbers": numbers_of,
         "per": _per,
+        "replicas": replicas_of,
+        "since": since_of,
         "steps": steps_of,
         "target": target_of,
         "window": window_of,
@@ -69,6 +81,24 @@ def _source(name: str) -> str:
 
 def _per(part: float, whole: float) -> float | None:
     return part / whole if whole > 0 else None
+
+
+def _lasted(standing: Standing, data: ReportData) -> str:
+    """How long the group has had its severity, or why nothing says it."""
+    finding = standing.attention
+    if finding is None:
+        return "nothing needs attention"
+    if finding.since is None:
+        return "true of the whole range"
+    until = finding.until or data.until
+    return f"{'it lasted' if finding.until else 'for'} {formatting.duration((until - finding.since).total_seconds())}"
+
+
+def _newest_in_words(newest: Newest, zone: ZoneInfo) -> str:
+    if newest.at is None:
+        return "no sample of it is left"
+    without = f", without {formatting.plural(newest.unknown_topics, 'topic')}" if newest.unknown_topics else ""
+    return f"messages, {formatting.moment(newest.at, zone)}{without}"
 
 
 def range_in_words(report: Report) -> str:

@@ -1,8 +1,9 @@
 """Where a report's files go: a folder, or a bucket. An earlier report stays until this one is made."""
 
+import itertools
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ def output_at(place: str) -> "FolderOutput | BucketOutput":
     """Raises Unusable where it is neither a path nor a bucket.
 
     So do both outputs where the place cannot be written: `prepare` before anything is computed for nothing, and
-    `publish`, which takes the text for each path and leaves no other files in `hpa/`.
+    `publish`, which takes path and text of each file, one after another, and leaves no other files in `folders`.
     """
     files = files_at(place)
     return FolderOutput(files.root) if isinstance(files, LocalFiles) else BucketOutput(files)
@@ -38,19 +39,23 @@ class FolderOutput:
             raise self._refusal(error) from error
         refuse_unwritable(self.root)
 
-    def publish(self, documents: Mapping[str, str]) -> None:
-        """All files are written under hidden names before the first takes its place; `hpa` is replaced as a whole."""
+    def publish(self, documents: Iterable[tuple[str, str]], folders: Sequence[str] = ()) -> None:
+        """All files are written under hidden names before the first takes its place; each of `folders` is replaced as a
+        whole, and goes where there is no file for it."""
         staged = Path(tempfile.mkdtemp(prefix=".report-", dir=self.root))
         try:
-            (staged / "hpa").mkdir()
-            for path, text in documents.items():
-                (staged / path).write_text(text, encoding="utf-8", newline="")
-            if (self.root / "hpa").exists():
-                (self.root / "hpa").rename(staged / "old")
-            (staged / "hpa").rename(self.root / "hpa")
-            for path in documents:
-                if "/" not in path:
-                    (staged / path).replace(self.root / path)
+            new, old = staged / "new", staged / "old"
+            old.mkdir()
+            for path, text in documents:
+                (new / path).parent.mkdir(parents=True, exist_ok=True)
+                (new / path).write_text(text, encoding="utf-8", newline="")
+            for folder in folders:
+                if (self.root / folder).exists():
+                    (self.root / folder).rename(old / folder)
+                if (new / folder).exists():
+                    (new / folder).rename(self.root / folder)
+            for file in new.iterdir():
+                file.replace(self.root / file.name)
         except OSError as error:
             raise self._refusal(error) from error
         finally:
@@ -72,10 +77,12 @@ class BucketOutput:
         except ReportError as error:
             raise Unusable(str(error)) from error
 
-    def publish(self, documents: Mapping[str, str]) -> None:
+    def publish(self, documents: Iterable[tuple[str, str]], folders: Sequence[str] = ()) -> None:
         """Each file is one PUT: a reader meets an old file or a new one, never half of one."""
-        for path, text in documents.items():
+        written = set()
+        for path, text in documents:
             self.files.write(path, text)
-        for file in self.files.listed("hpa", 0):
-            if file.path not in documents:
+            written.add(path)
+        for file in itertools.chain.from_iterable(self.files.listed(folder, 0) for folder in folders):
+            if file.path not in written:
                 self.files.delete(file.path)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from spark.errors import Interrupted, Unusable
 from spark.pipeline.compact import compact
-from spark.report.build import report
+from spark.report.build import FOLDERS, report
 from spark.report.group_file import agreed
 from spark.report.json_export import SCHEMA
 from spark.report.request import parsed_time, requested, zone_of
@@ -229,18 +229,28 @@ def test_a_damaged_table_is_named_in_a_sentence(spark_session: SparkSession, tmp
 
 
 def test_a_new_report_takes_the_place_of_the_old_one_as_a_whole(tmp_path: Path) -> None:
-    output_at(str(tmp_path)).publish({"report.md": "old", "hpa/gone.yaml": "old"})
-    output_at(str(tmp_path)).publish({"report.md": "new", "hpa/kept.yaml": "new"})
+    output_at(str(tmp_path)).publish(
+        [("report.md", "old"), ("hpa/gone.yaml", "old"), ("groups/gone.html", "")], FOLDERS
+    )
+    output_at(str(tmp_path)).publish([("report.md", "new"), ("hpa/kept.yaml", "new")], FOLDERS)
 
     assert (tmp_path / "report.md").read_text() == "new"
     assert [path.name for path in (tmp_path / "hpa").iterdir()] == ["kept.yaml"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["hpa", "report.md"]
 
 
+def test_what_is_published_beside_a_report_leaves_its_folders(tmp_path: Path) -> None:
+    """As a replay does."""
+    output_at(str(tmp_path)).publish([("hpa/billing.yaml", "")], FOLDERS)
+    output_at(str(tmp_path)).publish([("replay.html", "")])
+
+    assert (tmp_path / "hpa/billing.yaml").exists()
+
+
 def test_a_report_that_is_interrupted_leaves_the_old_one(
     spark_session: SparkSession, history: Path, tmp_path: Path
 ) -> None:
-    output_at(str(tmp_path)).publish({"report.md": "old"})
+    output_at(str(tmp_path)).publish([("report.md", "old")], FOLDERS)
     request = requested(str(history), str(tmp_path), (None, None), "UTC", NOW)
 
     def interrupt() -> None:
@@ -250,7 +260,7 @@ def test_a_report_that_is_interrupted_leaves_the_old_one(
         report(request, LocalFiles(history), lambda: spark_session, lambda _: None, interrupt)
 
     assert (tmp_path / "report.md").read_text() == "old"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["hpa", "report.md"]
+    assert [path.name for path in tmp_path.iterdir()] == ["report.md"]
 
 
 def test_an_output_that_is_no_place_of_ours_is_refused() -> None:

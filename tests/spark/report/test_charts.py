@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from spark.advice.weekly_pattern import week_of
 from spark.figures import formatting
-from spark.figures.model import HourShares
+from spark.figures.model import HourShares, Share
 from spark.figures.periods import between
 from spark.report import charts
+from spark.report import svg_parts as svg
 from spark.report.svg_parts import HEIGHT, WIDTH, Chart, escaped, nice_top
 from spark.report.templating import environment_of
 from tests.support.history.report_groups import MONDAY, hours, topic
@@ -35,6 +36,25 @@ def shown(chart: Chart) -> str:
     return environment_of(escaped).from_string(page).render(chart=chart)
 
 
+def points(d: str) -> list[tuple[float, float]]:
+    """Where a path's pen comes, by the commands that charts use."""
+    x, y, places = 0.0, 0.0, []
+    for command, text in re.findall(r"([MlhvHz])([^MlhvHz]*)", d):
+        numbers = [float(number) for number in re.findall(r"-?(?:\d+\.?\d*|\.\d+)", text)]
+        if command in "Ml":
+            x, y = numbers if command == "M" else (x + numbers[0], y + numbers[1])
+        elif command in "hH":
+            x = numbers[0] + (x if command == "h" else 0)
+        elif command == "v":
+            y += numbers[0]
+        places.append((x, y))
+    return places
+
+
+def line_in(text: str, name: str) -> list[tuple[float, float]]:
+    return points(next(it for it in parsed(text).iter("path") if it.get("class") == f"line {name}").get("d", ""))
+
+
 def all_charts(number: int = 48) -> list[str]:
     of = hours(number, lambda hour: 10 + hour, lambda hour: 5 * hour)
     drawn = [
@@ -54,9 +74,10 @@ def test_charts_are_well_formed_and_inside_their_frame(number: int) -> None:
             x, y, width, height = (float(rect.get(name, "nan")) for name in ("x", "y", "width", "height"))
             assert -3 <= x <= x + width <= WIDTH + 3
             assert 0 <= y <= y + height <= HEIGHT
-        for number_in_path in re.findall(r"[ML]([\d.]+) ([\d.]+)", text):
-            assert 0 <= float(number_in_path[0]) <= WIDTH
-            assert 0 <= float(number_in_path[1]) <= HEIGHT
+        for path in parsed(text).iter("path"):
+            for x, y in points(path.get("d", "")):
+                assert -3 <= x <= WIDTH + 3
+                assert 0 <= y <= HEIGHT
 
 
 def test_every_chart_says_in_words_what_it_shows() -> None:
@@ -69,16 +90,15 @@ def test_every_chart_says_in_words_what_it_shows() -> None:
 def test_each_hour_has_a_tooltip_with_numbers_and_units() -> None:
     text = shown(charts.rates_chart(hours(3, lambda hour: 10.0 * (hour + 1)), BERLIN))
 
-    assert titles(text)[1] == "Mon 01 Jun 03:00: produced 20\u202f/s, consumed 20\u202f/s"
+    assert titles(text)[1] == "Mon 01 Jun 03:00: produced 20 /s, consumed 20 /s"
 
 
 def test_many_hours_are_thinned_to_their_largest_lag_and_the_chart_says_so() -> None:
     of = hours(1000, lag=lambda hour: 777.0 if hour == 501 else 1.0)
-    seen = titles(shown(charts.lag_chart(of, topic().above, BERLIN)))
+    text = shown(charts.lag_chart(of, topic().above, BERLIN))
 
-    assert len(seen) <= 170
-    assert sum("max 1\u202f554" in text for text in seen) == 1
-    assert "6 hours on" in seen[0]
+    assert sum("max 1 554" in text for text in titles(text)) == 1
+    assert "messages, 9 hours a point" in text
 
 
 def test_a_line_stops_where_hours_are_missing() -> None:
@@ -133,3 +153,59 @@ def test_a_lag_that_dwarfs_its_threshold_is_drawn_on_a_scale_that_shows_both() -
     assert HEIGHT / 3 < limit < HEIGHT - 40
     assert [label for label in ("100", "10\u202fk", "1\u202fM") if f">{label}</text>" not in text] == []
     assert "logarithmic" not in shown(charts.lag_chart(hours(48, lag=lambda _: 60.0), topic().above, BERLIN))
+
+
+def test_a_level_stretch_is_drawn_by_its_ends_and_told_once() -> None:
+    """Ten hours at one rate, an hour at another."""
+    text = shown(charts.rates_chart(hours(11, lambda hour: 10.0 if hour < 10 else 30.0), BERLIN))
+
+    assert len(line_in(text, "made")) == 3
+    assert titles(text) == [
+        "Mon 01 Jun 02:00 to Mon 01 Jun 11:00: produced 10 /s, consumed 10 /s",
+        "Mon 01 Jun 12:00: produced 30 /s, consumed 30 /s",
+    ]
+
+
+@given(st.lists(st.floats(0, 1000), min_size=2, max_size=50))
+def test_relative_steps_end_where_the_values_do(values: list[float]) -> None:
+    frame, axis = svg.Frame(1000, 250), charts.axis_of(hours(len(values)), BERLIN)
+    drawn = points(re.findall(r' d="(.*)"', svg.line(frame, axis, np.array(values), "made"))[0])
+    expected = [(frame.x(at), frame.y(value)) for at, value in zip(axis.across, values, strict=True)]
+
+    assert drawn[0] == pytest.approx(expected[0], abs=0.06)
+    assert drawn[-1] == pytest.approx(expected[-1], abs=0.06)
+    assert max(y for _, y in drawn) == pytest.approx(max(y for _, y in expected), abs=0.06)
+    assert min(y for _, y in drawn) == pytest.approx(min(y for _, y in expected), abs=0.06)
+
+
+def test_members_have_the_fewest_and_the_most_of_each_hour() -> None:
+    of = hours(4, members_min=1, members_max=4)
+    text = shown(charts.members_chart(of, 4, BERLIN))
+
+    assert titles(text) == ["Mon 01 Jun 02:00 to Mon 01 Jun 05:00: 1 to 4 members"]
+    assert line_in(text, "faint")[0][1] > line_in(text, "used")[0][1]
+
+
+def test_a_partitions_lag_stands_beside_its_production() -> None:
+    """Partition 1 gets a quarter of the messages, and three quarters of what waits."""
+    of = HourShares(MONDAY, (Share(0, 750, 750, 100), Share(1, 250, 100, 300), Share(2, 0, 0, None)))
+    text = shown(charts.shares_chart(of, BERLIN))
+    heights = {
+        name: [float(it.get("height", "")) for it in parsed(text).iter("rect") if it.get("class") == f"bar {name}"]
+        for name in ("made", "hot", "lags")
+    }
+
+    assert heights["lags"][1] == pytest.approx(heights["hot"][0], abs=0.2)
+    assert heights["made"][0] == pytest.approx(heights["lags"][0], abs=0.2)
+    assert titles(text)[1:] == [
+        "partition 1: 250 messages produced (25\u202f%), 100 consumed, lag up to 300 (75\u202f%)",
+        "partition 2: 0 messages produced (0\u202f%), 0 consumed, lag unknown",
+    ]
+
+
+def test_a_week_names_its_busiest_hours() -> None:
+    of = hours(168, lambda hour: 50.0 if hour == 30 else 10.0)
+
+    assert "Most: Tue 08:00 50\u202f/s, " in shown(
+        charts.week_chart("Busy hours", week_of(of, BERLIN), formatting.rate, "heat", BERLIN)
+    )

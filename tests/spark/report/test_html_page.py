@@ -1,6 +1,10 @@
 import csv
+import html
+import itertools
 import re
+from collections.abc import Iterator
 from dataclasses import replace
+from unittest import mock
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -8,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark.advice.assessment import decided
+from spark.advice.assessment import Report, decided
 from spark.figures.agreement import Agreement
 from spark.figures.model import Group
 from spark.figures.periods import between
-from spark.report.html_page import MOST_SECTIONS, page_of
+from spark.report import html_page
+from spark.report.html_page import MOST_ON_ONE_PAGE, pages_of
 from spark.report.text_exports import csv_of, markdown_of
 from spark.tables.sample_files import Skipped
 from tests.support.history.report_groups import group, hours, report_data, saturated, together, topic
@@ -22,8 +27,21 @@ ANYTHING = st.text(max_size=40) | st.sampled_from(
 )
 
 
+def page_of(report: Report) -> str:
+    """The only page of a report with few groups."""
+    (page,) = (text for _, text in pages_of(report))
+    return page
+
+
 def page(*groups: Group) -> str:
     return page_of(decided(report_data(*groups)))
+
+
+@pytest.fixture
+def a_page_each() -> Iterator[None]:
+    """As if a single page could hold no group."""
+    with mock.patch.object(html_page, "MOST_ON_ONE_PAGE", 0):
+        yield
 
 
 def parsed(text: str) -> ET.Element:
@@ -62,11 +80,13 @@ def test_the_page_needs_no_script_and_no_network() -> None:
 def test_names_are_text_whatever_they_hold(name: str, of_topic: str, cluster: str, file: str) -> None:
     hostile = replace(group(name, topic(of_topic)), cluster=cluster)
     gathered = replace(report_data(hostile), skipped=(Skipped(file, "torn"),), location=file)
-    root = parsed(page_of(decided(gathered)))
-    plain = parsed(page(group("a", topic("b"))))
+    report, plain = decided(gathered), parsed(page(group("a", topic("b"))))
+    made = [page_of(report)]
+    with mock.patch.object(html_page, "MOST_ON_ONE_PAGE", 0):
+        made += [*(text for _, text in pages_of(report))]
 
     harmless = {it.tag for it in plain.iter()}
-    assert {it.tag for it in root.iter()} <= harmless
+    assert [it.tag for text in made for it in parsed(text).iter() if it.tag not in harmless] == []
 
 
 def test_the_worst_group_comes_first_and_the_first_sentence_names_it() -> None:
@@ -111,7 +131,7 @@ def test_a_day_says_how_many_of_its_hours_are_there() -> None:
     whole = hours(46)
     missing = np.arange(46) == 30
     of = replace(group("a", topic(of=between(whole, ~missing))), silent=whole.start[missing])
-    rows = re.findall(r"<tr>(<td class=\"name\"[^>]*>2026-06-0[12].*?)</tr>", page(of))
+    rows = re.findall(r"<tr>(<td>2026-06-0[12].*?)</tr>", page(of))
 
     assert [re.findall(r">([^<]*)</td>", row)[-2:] for row in rows] == [
         ["22", "100\u202f%"],
@@ -135,18 +155,101 @@ def test_skipped_files_are_named_with_their_reason() -> None:
     assert "<code>samples/date=2026-06-01/hour=00/a.parquet</code></td>" in page_of(decided(gathered))
 
 
-def test_with_very_many_groups_the_rest_stand_in_the_table_alone() -> None:
-    root = parsed(page(*(group(f"g{number}", topic(of=hours(1))) for number in range(MOST_SECTIONS + 2))))
+def test_more_groups_than_a_page_holds_have_a_page_each_and_a_table_of_all_that_comes_last() -> None:
+    others = (group(f"g{number}", topic(of=hours(1))) for number in range(MOST_ON_ONE_PAGE))
+    made = dict(pages_of(decided(report_data(*others, group("billing", STUCK)))))
+    *of_groups, (name, index) = made.items()
+    links = [it.get("href", "") for it in parsed(index).iter("a")]
 
-    assert len(list(root.iter("section"))) == MOST_SECTIONS + 2  # with the one that says so, and the coverage
-    links = {it.get("href", "").removeprefix("#") for it in root.iter("a") if it.get("href", "").startswith("#")}
-    assert links == {it.get("id") for it in root.iter("section") if it.get("id")}
+    assert name == "report.html"
+    assert links == [path for path, _ in of_groups]
+    assert links[0] == "groups/billing.html"
+    assert len(of_groups) == MOST_ON_ONE_PAGE + 1
+    assert not list(parsed(index).iter("svg"))
+    assert [it.text for it in parsed(of_groups[0][1]).iter("h2")] == ["billing"]
+
+
+@pytest.mark.usefixtures("a_page_each")
+def test_a_link_to_a_group_is_also_valid_where_it_has_a_page_of_its_own() -> None:
+    made = dict(pages_of(decided(report_data(group("billing")))))
+
+    assert '<tr id="group-billing">' in made["report.html"]
+    assert 'href="../report.html#group-billing"' in made["groups/billing.html"]
+    assert 'href="../hpa/billing.yaml"' in made["groups/billing.html"]
+
+
+@pytest.mark.usefixtures("a_page_each")
+def test_pages_are_made_one_after_another() -> None:
+    report = decided(report_data(group("billing"), group("shop")))
+    with mock.patch("spark.report.html_page.topic_values", wraps=html_page.topic_values) as values:
+        next(pages_of(report))
+
+    assert values.call_count == 1
+
+
+def test_what_is_now_comes_before_what_to_do_the_hpa_and_the_past() -> None:
+    """Lag and wait of the newest hour; the range's largest lag was in its first."""
+    of = hours(lag=lambda hour: 900.0 if hour == 0 else 60.0)
+    text = page(group("billing", topic(of=of), capacity=saturated()))
+    order = ["<dt>Lag now", "<dt>Wait now", '<ul class="findings">', "Recommended HPA", "<h3>Topic", "<b>Lag</b>"]
+
+    assert re.search(r"<dt>Lag now</dt><dd>60<small>messages, Wed 2026-06-03 02:00<", text)
+    assert re.search(r"<dt>Wait now</dt><dd>6\u202fs<small>", text)
+    assert sorted(order, key=text.index) == order
+
+
+def test_a_group_says_since_when_it_needs_attention() -> None:
+    (since,) = re.findall(r"<dt>Since</dt><dd>(.*?)<small>(.*?)</small>", page(group("a", STUCK)))
+
+    assert since == ("Mon 2026-06-01 02:00", "for 7\u202fd")
+
+
+def test_a_lag_that_is_not_known_is_never_0() -> None:
+    partly = page(group("a", topic("x", hours(lag=lambda _: 60.0)), replace(topic("y"), lag=None, waits=None)))
+    wholly = page(group("a", replace(topic("y"), lag=None, waits=None)))
+
+    assert re.search(r"<dt>Lag now</dt><dd>60<small>messages, [^<]*, without 1 topic<", partly)
+    assert re.search(r"<dt>Lag now</dt><dd>unknown<", wholly)
+    assert re.search(r"<dt>Wait now</dt><dd>unknown<", wholly)
+
+
+def test_where_no_hpa_is_recommended_no_range_of_replicas_is_told() -> None:
+    without, with_one = page(group("a")), page(group("a", capacity=saturated()))
+
+    assert "No HPA is recommended" in without
+    assert "Replicas" not in without
+    assert "maxReplicas" not in without
+    assert "Replicas" in with_one
+    assert 'data-label="HPA">none</td>' in without
+
+
+def test_days_presets_and_figures_are_folded() -> None:
+    root = parsed(page(group("a", topic(of=hours(336)), capacity=saturated())))
+    folded = {id(it) for details in root.iter("details") for it in details.iter()}
+    heads = {"".join(it.itertext()): id(it) in folded for it in root.iter("th")}
+
+    assert heads["Preset"] is heads["Day (Europe/Berlin)"] is heads["Week against week"] is True
+    assert heads["Field"] is heads["Group"] is False
+
+
+def test_of_many_topics_the_slowest_are_open_and_the_others_folded() -> None:
+    names = ["a", "b", "c", "d", "e", "f"]
+    topics = (topic(name, hours(lag=lambda _, at=at: 10.0 * at)) for at, name in enumerate(names))  # type: ignore[misc]
+    root = parsed(page(group("billing", *topics)))
+
+    assert [it.text for it in root.iter("h3") if (it.text or "").startswith("Topic")] == [
+        "Topic f",
+        "Topic e",
+        "Topic d",
+    ]
+    folded = [next(it.iter("summary")).text for it in root.iter("details") if it.get("class") == "topic"]
+    assert folded == ["Topic c ", "Topic b ", "Topic a "]
 
 
 def test_the_table_on_top_says_why_and_what_to_do() -> None:
     top = page(group("a", STUCK)).partition("<section")[0]
 
-    assert "No commit of the group moves." in top
+    assert "Stuck: the group's commits have not moved since Mon 2026-06-01 02:00" in html.unescape(top)
     assert "Look for a message that cannot be processed; more replicas do not help." in top
 
 
@@ -154,15 +257,15 @@ def test_a_wait_stands_beside_every_lag() -> None:
     """900 messages wait in each hour of 16 days, at a production of 36,000 an hour: for a minute and a half."""
     made = decided(report_data(group("a", topic(of=hours(16 * 24, lag=lambda _: 900.0)))))
     text, (row,) = page_of(made), csv.DictReader(csv_of(made).splitlines())
-    cells = re.findall(r'data-label="(?:Lag p|Lag max|p95, w|max)[^"]*">(.*?)</td>', text)
+    cells = re.findall(r'data-label="Lag p95">(.*?)</td>', text)
+    days = re.findall(r"<tr><td>2026-06.*?</td><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td>", text)
 
     assert "<dd>900 (wait 1\u202fmin 30\u202fs)<small>" in text
-    assert len(cells) == 2 + 3 * 17
-    assert all("wait" in cell for cell in cells)
-    assert "lag p50 900 (wait 1\u202fmin 30\u202fs), p95 1\u202f350 (wait 2\u202fmin 15\u202fs), max " in text
-    assert "1\u202f350 messages over " in text
+    assert (len(cells), len(days)) == (1, 17)
+    assert all("wait" in cell for cell in itertools.chain(cells, *days))
+    assert ": p50 900 (wait 1 min 30 s), p95 1 350 (wait 2 min 15 s), max " in text
     assert text.count('Lag p95, median hour</td><td class="n" data-label="Last 7 days">1\u202f350<br/>') == 1
-    assert "| 900 (wait 1\u202fmin 30\u202fs) | 1\u202f800 (wait 3\u202fmin) |" in markdown_of(made)
+    assert "| 900 | 1\u202fmin 30\u202fs | 900 (wait 1\u202fmin 30\u202fs) |" in markdown_of(made)
     assert {float(row[f"wait_{name}_seconds"]) for name in ("p50", "first", "last")} == {90}
 
 

@@ -93,8 +93,8 @@ def daily(values: Callable[[TopicTruth], Any], fold: Callable[..., Any] = np.sum
     return lambda _, of: [float(fold(np.asarray(values(of))[..., day == HOURS // 24])) for day in range(7)]
 
 
-def members(of: TopicTruth, span: int) -> list[int]:
-    return [int(of.read.reader.members[DUE[DUE // span == each]].max()) for each in np.unique(DUE // span)]
+def members(of: TopicTruth, span: int, fold: Callable[[Any], Any] = np.max) -> list[int]:
+    return [int(fold(of.read.reader.members[DUE[DUE // span == each]])) for each in np.unique(DUE // span)]
 
 
 def made_again(key: Key, of: TopicTruth, span: int) -> list[int]:
@@ -190,6 +190,7 @@ TOPIC_FIELDS = (
     Field("hourly.skips", hourly(lambda _: np.zeros(len(HOURS))), 0, NONE_HAPPENED),
     Field("hourly.recreations", lambda key, of: made_again(key, of, HOUR)),
     Field("hourly.partitions", hourly(lambda of: np.full(len(HOURS), len(of.read.committed)))),
+    Field("hourly.members_min", hourly(lambda of: members(of, HOUR, np.min))),
     Field("hourly.members_max", hourly(lambda of: members(of, HOUR))),
     Field("hourly.skew", hourly(lambda of: of.produced.max(axis=0) / of.produced.sum(axis=0))),
     Field("daily.lag_p50", percentile(50, DAY)),
@@ -221,6 +222,7 @@ TOPIC_FIELDS = (
     Field("daily.skips", hourly(lambda _: np.zeros(7)), 0, NONE_HAPPENED),
     Field("daily.recreations", lambda key, of: made_again(key, of, DAY)),
     Field("daily.partitions", hourly(lambda of: np.full(7, len(of.read.committed)))),
+    Field("daily.members_min", hourly(lambda of: members(of, DAY, np.min))),
     Field("daily.members_max", hourly(lambda of: members(of, DAY))),
     Field("daily.skew", day_skew),
 )

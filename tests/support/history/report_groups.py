@@ -64,6 +64,7 @@ def hours(
         "gaps": 0,
         "recreations": 0,
         "partitions": 4,
+        "members_min": columns.get("members_max", 2),
         "members_max": 2,
         "skew": 0.25,
     } | columns
@@ -139,13 +140,13 @@ _ADDED = {
 
 
 def together(parts: Sequence[Periods]) -> Periods:
-    """Several topics of one group as one: counts are added up, of all else the largest counts."""
+    """Several topics of one group as one: counts are added up, of members the fewest and the most, of all else the largest."""
     start = np.unique(np.concatenate([part.start for part in parts]))
     return periods(start, **{name: _folded(start, parts, name) for name in NUMBERS})
 
 
 def _folded(start: Times, parts: Sequence[Periods], name: str) -> Floats:
-    fold = np.add if name in _ADDED else np.fmax
+    fold = np.add if name in _ADDED else np.fmin if name == "members_min" else np.fmax
     whole = np.full(len(start), np.nan)
     for part in parts:
         at = np.searchsorted(start, part.start)

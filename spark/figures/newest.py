@@ -1,0 +1,34 @@
+"""Pure: what the newest samples of a group show, which is what "now" means in a report."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from spark.figures.model import Group
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    lag: float | None
+    """The topics' last known lags, added up; None: no topic has one."""
+    wait_seconds: float | None
+    """Of the slowest topic; None: not known."""
+    at: datetime | None
+    """The end of the oldest of these samples."""
+    unknown_topics: int
+    """Topics without a lag, which `lag` leaves out."""
+    members_min: float
+    """The fewest in the newest hour; NaN: not counted."""
+    members_max: float
+
+
+def newest_of(group: Group) -> Newest:
+    known = [topic.lag for topic in group.topics if topic.lag]
+    waits = [topic.waits.last for topic in group.topics if topic.waits]
+    return Newest(
+        lag=sum(lag.last for lag in known) if known else None,
+        wait_seconds=max(waits, default=None),
+        at=min((lag.until for lag in known), default=None),
+        unknown_topics=len(group.topics) - len(known),
+        members_min=float(group.hours.members_min[-1]),
+        members_max=float(group.hours.members_max[-1]),
+    )
