@@ -204,6 +204,6 @@ def _chart(
         title,
         f"{unit}, most of {axis.each} min" if axis.each > 1 else unit,
         f"was at most {said(float(np.nanmax(first)))}, would have been at most {said(float(np.nanmax(second)))}",
-        svg.grid(frame, axis.labels) + drawn + svg.tooltips(frame, axis, texts),
+        svg.grid(frame, axis.labels) + drawn + svg.tooltips(axis, texts),
         legend if limit is None else (*legend, ("limit", said(limit))),
     )

@@ -11,16 +11,27 @@ from spark.figures import formatting
 from spark.figures.model import Above, Floats, HourShares, Periods, Share
 from spark.report import svg_parts as svg
 
-MOST_POINTS = 112
-"""Of a line: with a tooltip each, more make up most of the page."""
+MOST_POINTS = 84
+"""Of a line: hours of half a week, and of two weeks a point for every four. More make up most of a page."""
 MOST_BARS = 40
 LEVELS = 12
 """Shades of a weekly pattern."""
 NO_HOURS = "No hour of this range has data."
 
 
-def axis_of(hours: Periods, zone: ZoneInfo) -> svg.Axis:
-    each = max(1, -(-len(hours) // MOST_POINTS))
+def time_charts(
+    hours: Periods, above: Above, partitions: int | None, zone: ZoneInfo, most_points: int = MOST_POINTS
+) -> svg.Stack:
+    """Lag, rates and, with the number of partitions that members can have, the group's members over the same time."""
+    if not len(hours):
+        return svg.Stack((svg.Chart("Lag", missing=NO_HOURS),))
+    axis = axis_of(hours, zone, most_points)
+    members = () if partitions is None else (members_chart(hours, partitions, axis),)
+    return svg.stacked(axis, (lag_chart(hours, above, axis), rates_chart(hours, axis), *members))
+
+
+def axis_of(hours: Periods, zone: ZoneInfo, most_points: int = MOST_POINTS) -> svg.Axis:
+    each = max(1, -(-len(hours) // most_points))
     first = hours.start[::each]
     since, until = hours.start[0], hours.start[-1] + np.timedelta64(1, "h")
     span = (until - since) / np.timedelta64(1, "s")
@@ -38,10 +49,9 @@ def axis_of(hours: Periods, zone: ZoneInfo) -> svg.Axis:
     )
 
 
-def lag_chart(hours: Periods, above: Above, zone: ZoneInfo) -> svg.Chart:
-    if not len(hours) or np.isnan(hours.lag_max).all():
-        return svg.Chart("Lag", missing="The lag was not known in any hour of this range." if len(hours) else NO_HOURS)
-    axis = axis_of(hours, zone)
+def lag_chart(hours: Periods, above: Above, axis: svg.Axis) -> svg.Chart:
+    if np.isnan(hours.lag_max).all():
+        return svg.Chart("Lag", missing="The lag was not known in any hour of this range.")
     p50, p95, largest = (axis.thin(column) for column in (hours.lag_p50, hours.lag_p95, hours.lag_max))
     waits = [axis.thin(column) for column in (hours.wait_p50, hours.wait_p95, hours.wait_max)]
     shown, longest, said = float(np.nanmax(largest)), float(np.fmax.reduce(hours.wait_max)), formatting.with_wait
@@ -49,20 +59,20 @@ def lag_chart(hours: Periods, above: Above, zone: ZoneInfo) -> svg.Chart:
     frame = svg.Frame(top, step, _least(top, above.threshold, p50))
     drawn = (
         svg.band(frame, axis, p50, p95)
-        + svg.line(frame, axis, largest, "faint")
-        + svg.line(frame, axis, p95, "lag")
+        + svg.line(frame, axis, largest, "lag")
         + (svg.limit_line(frame, above.threshold) if above.threshold <= top else "")
     )
     texts = [
-        f"p50 {said(a, u)}, p95 {said(b, v)}, max {said(c, w)}"
+        f"lag p50 {said(a, u)}, p95 {said(b, v)}, max {said(c, w)}"
         for a, b, c, u, v, w in zip(p50, p95, largest, *waits, strict=True)
     ]
     return svg.Chart(
         "Lag",
         _by_hours("messages", axis.each) + (", logarithmic" if frame.least else ""),
         f"at most {said(shown, longest)} messages, threshold {formatting.count(above.threshold)}",
-        svg.grid(frame, axis.labels) + drawn + svg.tooltips(frame, axis, texts),
-        (("band", "p50 to p95"), ("faint", "max"), ("limit", f"threshold {formatting.short(above.threshold)}")),
+        svg.grid(frame, axis.labels) + drawn,
+        (("band", "p50 to p95"), ("lags", "max"), ("limit", f"threshold {formatting.short(above.threshold)}")),
+        texts=tuple(texts),
     )
 
 
@@ -74,12 +84,10 @@ def _least(top: float, threshold: int, p50: Floats) -> float:
     return least if top > 20 * least else 0.0
 
 
-def rates_chart(hours: Periods, zone: ZoneInfo) -> svg.Chart:
+def rates_chart(hours: Periods, axis: svg.Axis) -> svg.Chart:
     production, consumption = hours.production_rate, hours.consumption_rate
-    if not len(hours) or (np.isnan(production).all() and np.isnan(consumption).all()):
-        missing = "No rate is known in this range." if len(hours) else NO_HOURS
-        return svg.Chart("Production and consumption", missing=missing)
-    axis = axis_of(hours, zone)
+    if np.isnan(production).all() and np.isnan(consumption).all():
+        return svg.Chart("Production and consumption", missing="No rate is known in this range.")
     produced, consumed = axis.thin(production, "mean"), axis.thin(consumption, "mean")
     shown = float(np.nanmax(np.concatenate([produced, consumed])))
     frame = svg.Frame(*svg.nice_top(shown))
@@ -91,34 +99,30 @@ def rates_chart(hours: Periods, zone: ZoneInfo) -> svg.Chart:
         "Production and consumption",
         _by_hours("messages/s", axis.each),
         f"at most {formatting.rate(shown)}",
-        svg.grid(frame, axis.labels) + drawn + svg.tooltips(frame, axis, texts),
+        svg.grid(frame, axis.labels) + drawn,
         (("made", "produced"), ("used", "consumed")),
+        texts=tuple(texts),
     )
 
 
-def members_chart(hours: Periods, partitions: int, zone: ZoneInfo) -> svg.Chart:
+def members_chart(hours: Periods, partitions: int, axis: svg.Axis) -> svg.Chart:
     """The fewest and the most of each hour: where they differ, members came or went."""
-    if not len(hours) or np.isnan(hours.members_max).all():
-        return svg.Chart("Members", missing="Members were not counted in this range." if len(hours) else NO_HOURS)
-    axis = axis_of(hours, zone)
+    if np.isnan(hours.members_max).all():
+        return svg.Chart("Members", missing="Members were not counted in this range.")
     fewest, most = axis.thin(hours.members_min, "min"), axis.thin(hours.members_max)
     shown = float(np.nanmax(most))
     top, step = svg.nice_top(max(shown, partitions, 1))
     frame = svg.Frame(top if step >= 1 else max(top, 1.0), max(step, 1.0))
     drawn = (
-        svg.band(frame, axis, fewest, most)
-        + svg.limit_line(frame, partitions)
-        + svg.line(frame, axis, fewest, "faint")
-        + svg.line(frame, axis, most, "used")
+        svg.limit_line(frame, partitions) + svg.line(frame, axis, fewest, "faint") + svg.line(frame, axis, most, "used")
     )
     return svg.Chart(
         "Members",
         _by_hours("fewest and most", axis.each),
         f"{formatting.span(float(np.nanmin(fewest)), shown)} of {partitions} that could read",
-        svg.grid(frame, axis.labels)
-        + drawn
-        + svg.tooltips(frame, axis, [formatting.span(a, b, "member") for a, b in zip(fewest, most, strict=True)]),
+        svg.grid(frame, axis.labels) + drawn,
         (("used", "most"), ("faint", "fewest"), ("limit", formatting.plural(partitions, "partition"))),
+        texts=tuple(formatting.span(a, b, "member") for a, b in zip(fewest, most, strict=True)),
     )
 
 

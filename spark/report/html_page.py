@@ -16,7 +16,7 @@ from spark.advice.spans import local_days, weeks_of
 from spark.advice.weekly_pattern import week_of
 from spark.figures import formatting
 from spark.figures.model import TopicFigures
-from spark.report.charts import lag_chart, members_chart, rates_chart, shares_chart, week_chart
+from spark.report.charts import MOST_POINTS, shares_chart, time_charts, week_chart
 from spark.report.fields import fields_of
 from spark.report.svg_parts import escaped
 from spark.report.templating import filled
@@ -25,6 +25,9 @@ MOST_ON_ONE_PAGE = 50
 """Groups; of more, each has a page of its own."""
 MOST_OPEN = 3
 """Topics of a group; of more, the others are folded."""
+MANY_TOPICS = 500
+"""Of more, lines have `FEWER_POINTS`: of two weeks one for every six hours."""
+FEWER_POINTS = 56
 MOST_DAYS = 31
 
 
@@ -54,27 +57,27 @@ def _topics(standing: Standing, report: Report) -> list[dict[str, Any]]:
     def urgency(topic: TopicFigures) -> tuple[float, float]:
         return -topic.waits.p95 if topic.waits else 0.0, -topic.lag.p95 if topic.lag else 0.0
 
-    topics = sorted(standing.group.topics, key=urgency)
+    zone, most_members = report.data.zone, standing.advice.load.most_members
+    most_points = FEWER_POINTS if sum(len(group.topics) for group in report.data.groups) > MANY_TOPICS else MOST_POINTS
     return [
-        topic_values(topic, standing, report.data.zone, has_members=place == 0) for place, topic in enumerate(topics)
+        topic_values(topic, standing, zone, None if place else most_members, most_points)
+        for place, topic in enumerate(sorted(standing.group.topics, key=urgency))
     ]
 
 
-def topic_values(topic: TopicFigures, standing: Standing, zone: ZoneInfo, *, has_members: bool) -> dict[str, Any]:
-    """What the template of a topic inserts. `has_members`: whether the chart of the group's members is among it."""
+def topic_values(
+    topic: TopicFigures, standing: Standing, zone: ZoneInfo, members: int | None, most_points: int
+) -> dict[str, Any]:
+    """What the template of a topic inserts. `members`: as many as can have a partition; None: without their chart."""
     group = standing.group
     return {
         "row": fields_of(standing, topic),
         "span": _span(topic, zone),
         "longest_from": topic.above.longest_from,
         "usual": float(np.median(production_of(topic.hours))),
+        "time": time_charts(topic.hours, topic.above, members, zone, most_points),
         "charts": (
-            lag_chart(topic.hours, topic.above, zone),
-            rates_chart(topic.hours, zone),
-            *((members_chart(group.hours, standing.advice.load.most_members, zone),) if has_members else ()),
             shares_chart(topic.shares, zone),
-        ),
-        "weekly_charts": (
             week_chart("Busy hours", week_of(topic.hours, zone), formatting.rate, "heat", zone),
             week_chart("Lagging hours", week_of(topic.hours, zone, "lag_p95"), _messages, "heat lags", zone),
         ),

@@ -18,7 +18,6 @@ from spark.figures.model import Floats
 WIDTH, HEIGHT = 480, 190
 LEFT, RIGHT, TOP, BOTTOM = 52, 8, 8, 24
 ACROSS = WIDTH - LEFT - RIGHT
-MIDDLE = (TOP + HEIGHT - BOTTOM) / 2
 FOLDS: dict[str, Callable[..., Floats]] = {"max": np.nanmax, "min": np.nanmin, "mean": np.nanmean}
 UNSHOWN = re.compile(r"[^\t\n\x20-\x7e\x80-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML cannot hold, and the delete character."""
@@ -92,8 +91,21 @@ class Chart:
     width: int = WIDTH
     note: str = ""
     """A sentence below the drawing."""
+    texts: tuple[str, ...] = ()
+    """What a tooltip says at each point of the axis."""
     missing: str = ""
     """Why there is no drawing; empty: there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Charts of one axis, one below the other, as the macro `stack` of `templates/parts.html.j2` shows them."""
+
+    charts: tuple[Chart, ...]
+    tooltips: str = ""
+    """What is inside an SVG that lies over all of them."""
+    width: int = WIDTH
+    height: int = HEIGHT
 
 
 def escaped(text: str) -> str:
@@ -157,17 +169,23 @@ def band(frame: Frame, axis: Axis, low: Floats, high: Floats) -> str:
     return f'<path class="band" d="{"".join(parts)}"/>' if parts else ""
 
 
-def tooltips(frame: Frame, axis: Axis, texts: Sequence[str]) -> str:
+def tooltips(axis: Axis, texts: Sequence[str]) -> str:
     """Invisible columns around each point, with its time and numbers; neighbours with the same text share one."""
     stretch, wide, columns = np.cumsum(axis.breaks), max(axis.width * ACROSS, 1.0), []
     for (text, _), places in itertools.groupby(range(len(texts)), key=lambda at: (texts[at], stretch[at])):
         first, *others = places
         last = others[-1] if others else first
-        begin, end = frame.x(axis.across[first]) - wide / 2, frame.x(axis.across[last]) + wide / 2
+        begin, end = LEFT + axis.across[first] * ACROSS - wide / 2, LEFT + axis.across[last] * ACROSS + wide / 2
         time = axis.times[first] + (f" to {axis.times[last]}" if others else "")
         shown = escaped(f"{time}: {text}").replace("\u202f", " ")
-        columns.append(f'<path d="M{_short(begin)} {MIDDLE:g}h{_short(end - begin)}"><title>{shown}</title></path>')
-    return f'<g class="hit" stroke-width="{HEIGHT - TOP - BOTTOM}">{"".join(columns)}</g>'
+        columns.append(f'<path d="M{_short(begin)} {HEIGHT // 2}h{_short(end - begin)}"><title>{shown}</title></path>')
+    return f'<g class="hit" stroke-width="{HEIGHT}">{"".join(columns)}</g>'
+
+
+def stacked(axis: Axis, charts: Sequence[Chart]) -> Stack:
+    """One tooltip at each point says the numbers of all charts."""
+    texts = zip(*(chart.texts for chart in charts if chart.texts), strict=True)
+    return Stack(tuple(charts), tooltips(axis, ["; ".join(of_point) for of_point in texts]))
 
 
 def _strokes(values: Floats, breaks: Floats) -> list[tuple[int, int]]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spark.advice.weekly_pattern import week_of
 from spark.figures import formatting
-from spark.figures.model import HourShares, Share
+from spark.figures.model import Above, HourShares, Periods, Share
 from spark.figures.periods import between
 from spark.report import charts
 from spark.report import svg_parts as svg
@@ -55,12 +55,26 @@ def line_in(text: str, name: str) -> list[tuple[float, float]]:
     return points(next(it for it in parsed(text).iter("path") if it.get("class") == f"line {name}").get("d", ""))
 
 
+def rates(of: Periods) -> Chart:
+    return charts.rates_chart(of, charts.axis_of(of, BERLIN))
+
+
+def members(of: Periods) -> Chart:
+    return charts.members_chart(of, 4, charts.axis_of(of, BERLIN))
+
+
+def lag(of: Periods, above: Above) -> Chart:
+    return charts.lag_chart(of, above, charts.axis_of(of, BERLIN))
+
+
+def tips(of: Periods) -> list[str]:
+    return titles(f"<svg>{charts.time_charts(of, topic().above, 4, BERLIN).tooltips}</svg>")
+
+
 def all_charts(number: int = 48) -> list[str]:
     of = hours(number, lambda hour: 10 + hour, lambda hour: 5 * hour)
     drawn = [
-        charts.lag_chart(of, topic().above, BERLIN),
-        charts.rates_chart(of, BERLIN),
-        charts.members_chart(of, 4, BERLIN),
+        *charts.time_charts(of, topic().above, 4, BERLIN).charts,
         charts.week_chart("Busy hours", week_of(of, BERLIN), formatting.rate, "heat", BERLIN),
         charts.shares_chart(topic().shares, BERLIN),
     ]
@@ -88,17 +102,18 @@ def test_every_chart_says_in_words_what_it_shows() -> None:
 
 
 def test_each_hour_has_a_tooltip_with_numbers_and_units() -> None:
-    text = shown(charts.rates_chart(hours(3, lambda hour: 10.0 * (hour + 1)), BERLIN))
+    said = tips(hours(3, lambda hour: 10.0 * (hour + 1)))
 
-    assert titles(text)[1] == "Mon 01 Jun 03:00: produced 20 /s, consumed 20 /s"
+    assert said[1] == "Mon 01 Jun 03:00: lag p50 0, p95 0, max 0; produced 20 /s, consumed 20 /s; 2 members"
 
 
 def test_many_hours_are_thinned_to_their_largest_lag_and_the_chart_says_so() -> None:
     of = hours(1000, lag=lambda hour: 777.0 if hour == 501 else 1.0)
-    text = shown(charts.lag_chart(of, topic().above, BERLIN))
+    said = tips(of)
 
-    assert sum("max 1 554" in text for text in titles(text)) == 1
-    assert "messages, 9 hours a point" in text
+    assert len(said) <= charts.MOST_POINTS
+    assert sum("max 1 554" in text for text in said) == 1
+    assert "messages, 12 hours a point" in shown(lag(of, topic().above))
 
 
 def test_a_line_stops_where_hours_are_missing() -> None:
@@ -108,22 +123,22 @@ def test_a_line_stops_where_hours_are_missing() -> None:
     def strokes(text: str) -> int:
         return next(it for it in parsed(text).iter("path") if it.get("class") == "line made").get("d", "").count("M")
 
-    assert strokes(shown(charts.rates_chart(whole, BERLIN))) == 1
-    assert strokes(shown(charts.rates_chart(holed, BERLIN))) == 2
+    assert strokes(shown(rates(whole))) == 1
+    assert strokes(shown(rates(holed))) == 2
 
 
 def test_what_is_not_known_is_said_and_not_drawn_as_zero() -> None:
     unknown = replace(hours(4), members_max=np.full(4, math.nan), lag_max=np.full(4, math.nan))
 
-    assert "not counted" in shown(charts.members_chart(unknown, 4, BERLIN))
-    assert "not known" in shown(charts.lag_chart(unknown, topic().above, BERLIN))
-    assert "No hour" in shown(charts.rates_chart(hours(0), BERLIN))
+    assert "not counted" in shown(members(unknown))
+    assert "not known" in shown(lag(unknown, topic().above))
+    assert "No hour" in shown(charts.time_charts(hours(0), topic().above, 4, BERLIN).charts[0])
     assert "Nothing was produced" in shown(charts.shares_chart(HourShares(MONDAY, ()), BERLIN))
 
 
 def test_the_threshold_never_flattens_the_lag() -> None:
     low = hours(24, lag=lambda _: 3.0)
-    text = shown(charts.lag_chart(low, replace(topic().above, threshold=1_000_000), BERLIN))
+    text = shown(lag(low, replace(topic().above, threshold=1_000_000)))
 
     assert 'class="limit" d' not in text
 
@@ -146,24 +161,31 @@ def test_any_text_can_be_shown(text: str) -> None:
 def test_a_lag_that_dwarfs_its_threshold_is_drawn_on_a_scale_that_shows_both() -> None:
     """The median is 60, the threshold 600, and two hours have a million."""
     of = hours(48, lag=lambda hour: 1e6 if hour > 45 else 60.0)
-    text = shown(charts.lag_chart(of, topic(threshold=600).above, BERLIN))
+    text = shown(lag(of, topic(threshold=600).above))
     limit = float(re.findall(r'class="limit" d="M52 ([\d.]+)H', text)[0])
 
     assert "messages, by hour, logarithmic" in text
     assert HEIGHT / 3 < limit < HEIGHT - 40
     assert [label for label in ("100", "10\u202fk", "1\u202fM") if f">{label}</text>" not in text] == []
-    assert "logarithmic" not in shown(charts.lag_chart(hours(48, lag=lambda _: 60.0), topic().above, BERLIN))
+    assert "logarithmic" not in shown(lag(hours(48, lag=lambda _: 60.0), topic().above))
 
 
 def test_a_level_stretch_is_drawn_by_its_ends_and_told_once() -> None:
     """Ten hours at one rate, an hour at another."""
-    text = shown(charts.rates_chart(hours(11, lambda hour: 10.0 if hour < 10 else 30.0), BERLIN))
+    of = hours(11, lambda hour: 10.0 if hour < 10 else 30.0)
 
-    assert len(line_in(text, "made")) == 3
-    assert titles(text) == [
-        "Mon 01 Jun 02:00 to Mon 01 Jun 11:00: produced 10 /s, consumed 10 /s",
-        "Mon 01 Jun 12:00: produced 30 /s, consumed 30 /s",
+    assert len(line_in(shown(rates(of)), "made")) == 3
+    assert [text.partition(": ")[0] for text in tips(of)] == [
+        "Mon 01 Jun 02:00 to Mon 01 Jun 11:00",
+        "Mon 01 Jun 12:00",
     ]
+
+
+def test_a_tooltip_never_reaches_over_hours_that_are_missing() -> None:
+    whole = hours(10)
+    said = tips(between(whole, np.arange(10) != 4))
+
+    assert [text.partition(": ")[0][-5:] for text in said] == ["05:00", "11:00"]
 
 
 @given(st.lists(st.floats(0, 1000), min_size=2, max_size=50))
@@ -179,10 +201,10 @@ def test_relative_steps_end_where_the_values_do(values: list[float]) -> None:
 
 
 def test_members_have_the_fewest_and_the_most_of_each_hour() -> None:
-    of = hours(4, members_min=1, members_max=4)
-    text = shown(charts.members_chart(of, 4, BERLIN))
+    chart = members(hours(4, members_min=1, members_max=4))
+    text = shown(chart)
 
-    assert titles(text) == ["Mon 01 Jun 02:00 to Mon 01 Jun 05:00: 1 to 4 members"]
+    assert set(chart.texts) == {"1 to 4 members"}
     assert line_in(text, "faint")[0][1] > line_in(text, "used")[0][1]
 
 

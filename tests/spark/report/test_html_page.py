@@ -181,7 +181,7 @@ def test_a_link_to_a_group_is_also_valid_where_it_has_a_page_of_its_own() -> Non
 @pytest.mark.usefixtures("a_page_each")
 def test_pages_are_made_one_after_another() -> None:
     report = decided(report_data(group("billing"), group("shop")))
-    with mock.patch("spark.report.html_page.topic_values", wraps=html_page.topic_values) as values:
+    with mock.patch.object(html_page, "topic_values", wraps=html_page.topic_values) as values:
         next(pages_of(report))
 
     assert values.call_count == 1
@@ -263,7 +263,7 @@ def test_a_wait_stands_beside_every_lag() -> None:
     assert "<dd>900 (wait 1\u202fmin 30\u202fs)<small>" in text
     assert (len(cells), len(days)) == (1, 17)
     assert all("wait" in cell for cell in itertools.chain(cells, *days))
-    assert ": p50 900 (wait 1 min 30 s), p95 1 350 (wait 2 min 15 s), max " in text
+    assert ": lag p50 900 (wait 1 min 30 s), p95 1 350 (wait 2 min 15 s), max " in text
     assert text.count('Lag p95, median hour</td><td class="n" data-label="Last 7 days">1\u202f350<br/>') == 1
     assert "| 900 | 1\u202fmin 30\u202fs | 900 (wait 1\u202fmin 30\u202fs) |" in markdown_of(made)
     assert {float(row[f"wait_{name}_seconds"]) for name in ("p50", "first", "last")} == {90}
