@@ -140,7 +140,8 @@ _ADDED = {
 
 
 def together(parts: Sequence[Periods]) -> Periods:
-    """Several topics of one group as one: counts are added up, of members the fewest and the most, of all else the largest."""
+    """Several topics of one group as one: counts are added up, of members the fewest and the most, of all else the
+    largest."""
     start = np.unique(np.concatenate([part.start for part in parts]))
     return periods(start, **{name: _folded(start, parts, name) for name in NUMBERS})
 
