@@ -14,7 +14,7 @@ from spark.report import svg_parts as svg
 MOST_POINTS = 84
 """Of a line: hours of half a week, and of two weeks a point for every four. More make up most of a page."""
 MOST_BARS = 40
-LEVELS = 12
+LEVELS = 10
 """Shades of a weekly pattern."""
 NO_HOURS = "No hour of this range has data."
 
@@ -141,8 +141,12 @@ def week_chart(title: str, week: Week, said: Callable[[float], str], name: str, 
     ]
     level = np.ceil(LEVELS * week.rates / most) if most > 0 else np.zeros_like(week.rates)
     for shade in np.unique(level):  # NaN once, as the last
-        places = np.argwhere(np.isnan(level) if np.isnan(shade) else level == shade).tolist()
-        cells = "".join(f"M{left + cell * hour} {8 + row * day + row // 2 - 1}h{cell - 2}" for day, hour in places)
+        is_shade = np.isnan(level) if np.isnan(shade) else level == shade
+        cells = "".join(
+            f"M{left + cell * begin} {8 + row * day + row // 2 - 1}h{cell * (end - begin) - 2}"
+            for day in range(len(DAYS))
+            for begin, end in svg.runs(is_shade[day])
+        )
         depth = 0.06 + 0.94 * shade / LEVELS
         mark = 'class="void"' if np.isnan(shade) else f'class="{name}" stroke-opacity="{depth:.2f}"'
         parts.append(f'<path {mark} d="{cells}"/>')
@@ -174,13 +178,13 @@ def shares_chart(shares: HourShares | None, zone: ZoneInfo) -> svg.Chart:
     bars, wide = [], 1 / len(shown)
     for index, share in enumerate(shown):
         produced, lag = parts_of(share)
-        x, width = frame.x((index + 0.1) * wide), 0.4 * wide * svg.ACROSS
-        drawn = svg.bar(frame, x, width, produced, "hot" if produced > 2 * fair else "made")
-        drawn += svg.bar(frame, x + width, width, lag, "lags") if lag else ""
-        bars.append(f"<g>{drawn}<title>{svg.escaped(_share_in_words(share, produced, lag))}</title></g>")
+        drawn = svg.bar(frame, frame.x((index + 0.3) * wide), produced, "hot" if produced > 2 * fair else "made")
+        drawn += svg.bar(frame, frame.x((index + 0.7) * wide), lag, "lags") if lag else ""
+        bars.append(f"<g>{drawn}{svg.title(_share_in_words(share, produced, lag))}</g>")
     every = max(1, len(shown) // 12)
     labels = [((index + 0.5) * wide, str(share.partition)) for index, share in enumerate(shown) if index % every == 0]
-    body = svg.grid(frame, labels, formatting.share) + "".join(bars) + svg.limit_line(frame, fair)
+    drawn_bars = f'<g class="bars" stroke-width="{0.4 * wide * svg.ACROSS:.1f}">{"".join(bars)}</g>'
+    body = svg.grid(frame, labels, formatting.share) + drawn_bars + svg.limit_line(frame, fair)
     largest = max(share.produced for share in shown) / whole
     more = "" if len(shown) == len(shares.of) else f", the {MOST_BARS} largest of {len(shares.of)}"
     return svg.Chart(

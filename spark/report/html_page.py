@@ -1,4 +1,5 @@
-"""Pure: the report as HTML files that need no script, no network and no other file; they are well-formed XML too.
+"""Pure: the report as HTML files that need no script and no network; they are well-formed XML too. The only page of a
+report needs no other file, and the pages of many groups share a style sheet.
 
 `templates/report.html.j2` is the page of all groups. All text that it inserts passes `escaped`; only the drawings of
 charts are inserted as they are.
@@ -19,15 +20,15 @@ from spark.figures.model import TopicFigures
 from spark.report.charts import MOST_POINTS, shares_chart, time_charts, week_chart
 from spark.report.fields import fields_of
 from spark.report.svg_parts import escaped
-from spark.report.templating import filled
+from spark.report.templating import filled, style_sheet
 
 MOST_ON_ONE_PAGE = 50
 """Groups; of more, each has a page of its own."""
 MOST_OPEN = 3
 """Topics of a group; of more, the others are folded."""
 MANY_TOPICS = 500
-"""Of more, lines have `FEWER_POINTS`: of two weeks one for every six hours."""
-FEWER_POINTS = 56
+"""Of more, lines have `FEWER_POINTS`: of a week one for every four hours."""
+FEWER_POINTS = 42
 MOST_DAYS = 31
 
 
@@ -40,6 +41,7 @@ def pages_of(report: Report) -> Iterator[tuple[str, str]]:
     for standing in report.standings:
         topics = _topics(standing, report)
         yield page_name(standing), _filled("group_page.html.j2", report, "../", standing=standing, topics=topics)
+    yield "groups/report.css", style_sheet()
     yield "report.html", _filled("report.html.j2", report, sections=[], link=page_name)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark.figures import formatting
-from spark.figures.model import Floats
+from spark.figures.model import Flags, Floats
 
 WIDTH, HEIGHT = 480, 190
 LEFT, RIGHT, TOP, BOTTOM = 52, 8, 8, 24
@@ -149,11 +149,11 @@ def line(frame: Frame, axis: Axis, values: Floats, name: str) -> str:
     return f'<path class="line {name}" d="{"".join(d)}"/>' if d else ""
 
 
-def bar(frame: Frame, x: float, width: float, value: float, name: str) -> str:
-    """At least half a unit high, so that something is seen of it."""
-    y = min(frame.y(value), frame.y(0) - 0.5)
-    size = f'width="{_short(width)}" height="{_short(frame.y(0) - y)}"'
-    return f'<rect class="bar {name}" x="{_short(x)}" y="{_short(y)}" {size}/>'
+def bar(frame: Frame, x: float, value: float, name: str) -> str:
+    """As wide as its group's stroke; at least half a unit high, so that something is seen of it."""
+    return (
+        f'<path class="{name}" d="M{_short(x)} {_short(frame.y(0))}V{_short(min(frame.y(value), frame.y(0) - 0.5))}"/>'
+    )
 
 
 def limit_line(frame: Frame, value: float) -> str:
@@ -169,6 +169,12 @@ def band(frame: Frame, axis: Axis, low: Floats, high: Floats) -> str:
     return f'<path class="band" d="{"".join(parts)}"/>' if parts else ""
 
 
+def title(text: str) -> str:
+    """A tooltip. Where it breaks does not matter, so narrow spaces, of three bytes, are plain ones."""
+    shown = escaped(text.replace("\u202f", " "))
+    return f"<title>{shown}</title>"
+
+
 def tooltips(axis: Axis, texts: Sequence[str]) -> str:
     """Invisible columns around each point, with its time and numbers; neighbours with the same text share one."""
     stretch, wide, columns = np.cumsum(axis.breaks), max(axis.width * ACROSS, 1.0), []
@@ -177,8 +183,8 @@ def tooltips(axis: Axis, texts: Sequence[str]) -> str:
         last = others[-1] if others else first
         begin, end = LEFT + axis.across[first] * ACROSS - wide / 2, LEFT + axis.across[last] * ACROSS + wide / 2
         time = axis.times[first] + (f" to {axis.times[last]}" if others else "")
-        shown = escaped(f"{time}: {text}").replace("\u202f", " ")
-        columns.append(f'<path d="M{_short(begin)} {HEIGHT // 2}h{_short(end - begin)}"><title>{shown}</title></path>')
+        place = f"M{_short(begin)} {HEIGHT // 2}h{_short(end - begin)}"
+        columns.append(f'<path d="{place}">{title(f"{time}: {text}")}</path>')
     return f'<g class="hit" stroke-width="{HEIGHT}">{"".join(columns)}</g>'
 
 
@@ -190,9 +196,14 @@ def stacked(axis: Axis, charts: Sequence[Chart]) -> Stack:
 
 def _strokes(values: Floats, breaks: Floats) -> list[tuple[int, int]]:
     """Begin and end of each stretch of known values in which no hour is missing."""
-    is_known = ~np.isnan(values)
-    begins = np.flatnonzero(is_known & (np.roll(~is_known, 1) | (breaks > 0) | (np.arange(len(values)) == 0)))
-    ends = np.flatnonzero(is_known & np.append((~is_known | (breaks > 0))[1:], True)) + 1
+    return runs(~np.isnan(values), breaks > 0)
+
+
+def runs(is_in: Flags, is_cut: Flags | None = None) -> list[tuple[int, int]]:
+    """Begin and end of each stretch of True; it ends also before a place that is cut."""
+    cut = np.zeros(len(is_in), np.bool_) if is_cut is None else is_cut
+    begins = np.flatnonzero(is_in & (np.append(True, ~is_in[:-1]) | cut))
+    ends = np.flatnonzero(is_in & np.append((~is_in | cut)[1:], True)) + 1
     return list(zip(begins.tolist(), ends.tolist(), strict=True))
 
 

@@ -39,20 +39,25 @@ def shown(chart: Chart) -> str:
 def points(d: str) -> list[tuple[float, float]]:
     """Where a path's pen comes, by the commands that charts use."""
     x, y, places = 0.0, 0.0, []
-    for command, text in re.findall(r"([MlhvHz])([^MlhvHz]*)", d):
+    for command, text in re.findall(r"([MlhvHVz])([^MlhvHVz]*)", d):
         numbers = [float(number) for number in re.findall(r"-?(?:\d+\.?\d*|\.\d+)", text)]
         if command in "Ml":
             x, y = numbers if command == "M" else (x + numbers[0], y + numbers[1])
         elif command in "hH":
             x = numbers[0] + (x if command == "h" else 0)
-        elif command == "v":
-            y += numbers[0]
+        elif command in "vV":
+            y = numbers[0] + (y if command == "v" else 0)
         places.append((x, y))
     return places
 
 
+def paths_in(text: str, name: str) -> list[list[tuple[float, float]]]:
+    return [points(it.get("d", "")) for it in parsed(text).iter("path") if it.get("class") == name]
+
+
 def line_in(text: str, name: str) -> list[tuple[float, float]]:
-    return points(next(it for it in parsed(text).iter("path") if it.get("class") == f"line {name}").get("d", ""))
+    (path,) = paths_in(text, f"line {name}")
+    return path
 
 
 def rates(of: Periods) -> Chart:
@@ -212,16 +217,13 @@ def test_a_partitions_lag_stands_beside_its_production() -> None:
     """Partition 1 gets a quarter of the messages, and three quarters of what waits."""
     of = HourShares(MONDAY, (Share(0, 750, 750, 100), Share(1, 250, 100, 300), Share(2, 0, 0, None)))
     text = shown(charts.shares_chart(of, BERLIN))
-    heights = {
-        name: [float(it.get("height", "")) for it in parsed(text).iter("rect") if it.get("class") == f"bar {name}"]
-        for name in ("made", "hot", "lags")
-    }
+    heights = {name: [first[1] - last[1] for first, last in paths_in(text, name)] for name in ("made", "hot", "lags")}
 
     assert heights["lags"][1] == pytest.approx(heights["hot"][0], abs=0.2)
     assert heights["made"][0] == pytest.approx(heights["lags"][0], abs=0.2)
     assert titles(text)[1:] == [
-        "partition 1: 250 messages produced (25\u202f%), 100 consumed, lag up to 300 (75\u202f%)",
-        "partition 2: 0 messages produced (0\u202f%), 0 consumed, lag unknown",
+        "partition 1: 250 messages produced (25 %), 100 consumed, lag up to 300 (75 %)",
+        "partition 2: 0 messages produced (0 %), 0 consumed, lag unknown",
     ]
 
 
@@ -231,3 +233,15 @@ def test_a_week_names_its_busiest_hours() -> None:
     assert "Most: Tue 08:00 50\u202f/s, " in shown(
         charts.week_chart("Busy hours", week_of(of, BERLIN), formatting.rate, "heat", BERLIN)
     )
+
+
+def test_hours_of_the_week_without_data_are_no_hours_with_nothing() -> None:
+    """A day and a half, in which nothing was produced after the first hour."""
+    of = hours(36, lambda hour: 10.0 if hour == 0 else 0.0)
+    text = shown(charts.week_chart("Busy hours", week_of(of, BERLIN), formatting.rate, "heat", BERLIN))
+    shades = [it.get("stroke-opacity") for it in parsed(text).iter("path") if it.get("class") == "heat"]
+    (void,) = paths_in(text, "void")
+    without_data = sum((end[0] - begin[0] + 2) / 18 for begin, end in zip(void[::2], void[1::2], strict=True))
+
+    assert shades == ["0.06", "1.00"]
+    assert without_data == 7 * 24 - 36
