@@ -25,6 +25,7 @@ from adapter.history.sample import NOT_ASKED, Sample
 from adapter.kafka.answers import BrokersUnreachable, Failure
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
+from adapter.lag.ring import empty_ring, followed_by
 from adapter.lag.rules import Asked, Watching, treatment_of, updated_treatment
 from adapter.lag.snapshot import Cause, Causes, Observed, Snapshot, State
 from adapter.lag.states import (
@@ -131,6 +132,7 @@ class Cycle:
         self._members = Members(brokers, self._liveness, clock.monotonic, watching.interval)
         self._assignments = Assignments(brokers, self._liveness)
         self._rows = CurrentRows(watching, self._commits, self._shares)
+        self._ring = empty_ring()
         self._inventory = Inventory(brokers, self._liveness, watching, self._commits, self._rows, clock.monotonic)
         self._resting = Resting(watching.interval)
         self._treatment_of = Latest(treatment_of)
@@ -147,8 +149,9 @@ class Cycle:
         self._members.recall(memory, self._rows.to_epoch)
 
     def follow(self, former: "Cycle") -> None:
-        """Takes over what another cycle of this cluster saw of the movement of commits. Call before the first one."""
+        """Takes over what another cycle of this cluster saw of the movement of offsets. Call before the first one."""
         self._rows.follow(former._rows.latest)
+        self._ring = former._ring
         self._resting = Resting(self._watching.interval, former._resting)
 
     def remembered(self, *, everything: bool = False) -> ClusterMemory:
@@ -250,7 +253,8 @@ class Cycle:
         is_backward = has_gone_backward(observation.observed, self._rows.latest)
         self._ends.doubt(layout.place[is_backward])
         starts = self._ends.starts(layout, topology)
-        observation.observed.log_start[:] = starts[layout.place]
+        observation.observed.log_start[:] = starts.offset[layout.place]
+        observation.start_received[:] = starts.received[layout.place]
         return observation
 
     def _gaps(self, commits: CommitRound, shares: ShareRound) -> tuple[float, ...]:
@@ -303,6 +307,7 @@ class Cycle:
             totals=totals_of(snapshot, treatment, values, np.arange(len(layout))),
             sharing_of=self._members.sharing_of,
             judged_at=self._judged_at(now),
+            ring=followed_by(self._ring, observed, snapshot, seen.start_received, now),
         )
         behind = {layout.groups[code] for code in np.unique(layout.group[is_behind]).tolist()}
         return Decided(view, self._sample(observed, snapshot, treatment), behind, unanswered_since)
@@ -373,4 +378,5 @@ class Cycle:
         self._inventory.has_lost_commits = COMMIT_IS_GONE in decided.view.snapshot.causes
         self._unanswered_since = decided.unanswered_since
         self._rows.replace(decided.view.snapshot)
+        self._ring = decided.view.ring
         self._feed.replace(decided.view)

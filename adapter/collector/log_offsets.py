@@ -43,6 +43,15 @@ class OffsetTable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Starts:
+    """The latest known log starts, per partition of the layout's table; filled in as they are read."""
+
+    layout: Layout
+    offset: Offsets
+    received: Seconds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Sent:
     plan: OffsetPlan
     calls: Calls[Columns]
@@ -58,7 +67,7 @@ class Ends:
         self._monotonic = monotonic
         self._interval = interval
         self._plans = Plans()
-        self._starts: tuple[Layout, Offsets] = (NO_LAYOUT, np.empty(0, dtype=np.int64))
+        self._starts = _no_starts(NO_LAYOUT)
         self._starts_read = NEVER
         self._is_start_left = np.empty(0, dtype=bool)
         """The partitions whose start could not be read when it was last requested."""
@@ -98,7 +107,7 @@ class Ends:
 
     def collect(self, layout: Layout, causes: Causes) -> list[dict[Isolation, OffsetTable]]:
         """Waits for all responses; returns the tables of each round for this layout."""
-        starts, rounds = self._starts_in(layout), []
+        starts, rounds = self._starts_in(layout).offset, []
         for together in self._rounds:
             tables = {
                 level: _moved_table(self._read(sent, causes), sent.plan.layout, layout)
@@ -120,7 +129,7 @@ class Ends:
         """Reads the start and topic again, because ends that went backward may belong to another log."""
         if len(places):
             self.have_moved = True
-            self._starts[1][places] = NOT_KNOWN
+            self._starts.offset[places] = NOT_KNOWN
 
     def _read(self, sent: _Sent, causes: Causes) -> OffsetTable:
         plan = sent.plan
@@ -158,29 +167,34 @@ class Ends:
             block = np.repeat(np.arange(len(topics)), columns.shape.sizes)[mapping.source[failed]]
             _fill_failed(table, places[failed], error[failed], block, topics, causes)
 
-    def starts(self, layout: Layout, topology: Topology) -> Offsets:
+    def starts(self, layout: Layout, topology: Topology) -> Starts:
         """Returns the latest known starts; those unknown or left are read at once, others when they are due."""
         starts, now = self._starts_in(layout), self._monotonic()
         reads_all = is_due(self._starts_read, START_SECONDS, now, self._interval)
-        wanted = np.full(len(starts), fill_value=True) if reads_all else self._is_start_left | (starts == NOT_KNOWN)
+        is_left = self._is_start_left | (starts.offset == NOT_KNOWN)
+        wanted = np.full(len(is_left), fill_value=True) if reads_all else is_left
         if wanted.any():
             self._starts_read = now if reads_all else self._starts_read
             # Those that are unknown are different partitions each time, and the plan of all of them is kept.
             purpose = (EARLIEST, Isolation.READ_UNCOMMITTED, int(not reads_all))
             table = self._read(self._sent(self._plans.plan(purpose, layout, topology, wanted)), Causes())
             is_good = wanted & (table.cause == 0)
-            starts[is_good], self._is_start_left = table.offset[is_good], wanted & ~is_good
+            starts.offset[is_good], starts.received[is_good] = table.offset[is_good], table.received[is_good]
+            self._is_start_left = wanted & ~is_good
         return starts
 
-    def _starts_in(self, layout: Layout) -> Offsets:
+    def _starts_in(self, layout: Layout) -> Starts:
         """Returns the starts that are known so far; those of new partitions and topic generations are not."""
-        former, former_starts = self._starts
-        if former is not layout:
-            starts = np.full(layout.table_size, NOT_KNOWN)
-            here, there = same_places(layout, former)
-            starts[here] = former_starts[there]
-            self._starts, self._is_start_left = (layout, starts), starts == NOT_KNOWN
-        return self._starts[1]
+        former = self._starts
+        if former.layout is not layout:
+            self._starts = carried(former, _no_starts(layout), same_places(layout, former.layout))
+            self._is_start_left = self._starts.offset == NOT_KNOWN
+        return self._starts
+
+
+def _no_starts(layout: Layout) -> Starts:
+    size = layout.table_size
+    return Starts(layout, np.full(size, NOT_KNOWN, dtype=np.int64), np.full(size, NEVER))
 
 
 def _empty_table(is_asked: Flags) -> OffsetTable:

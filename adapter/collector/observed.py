@@ -29,6 +29,8 @@ class Observation:
     """The commits, and of share groups the start offsets."""
     is_doubtful: Flags
     """Rows read from a broker that has only just come back, or taken over the group."""
+    start_received: Seconds
+    """When the log start was received, which may be in an earlier cycle."""
 
 
 def observation_of(
@@ -48,13 +50,13 @@ def observation_of(
     is_end_doubtful, end_sent = _with_ends(observed, layout, ends, batches, is_committed_only, causes)
     progress = with_shares(observed, is_doubtful, layout, share_topics, shares, causes)
     observed = without_drift(replace(observed, causes=tuple(causes.known)), end_sent)
-    return Observation(observed, progress, is_doubtful | is_end_doubtful)
+    return Observation(observed, progress, is_doubtful | is_end_doubtful, np.full(len(layout), NEVER))
 
 
 def nothing_read(layout: Layout, cause: Cause) -> Observation:
     observed = nothing_observed(layout, (NO_CAUSE, cause))
     observed.commit_cause[:] = 1
-    return Observation(observed, observed.committed, np.zeros(len(layout), dtype=bool))
+    return Observation(observed, observed.committed, np.zeros(len(layout), dtype=bool), np.full(len(layout), NEVER))
 
 
 def _with_commits(observed: Observed, layout: Layout, commits: CommitRound, causes: Causes) -> Flags:

@@ -7,6 +7,7 @@ from itertools import count
 from adapter.cluster.groups import Assignment
 from adapter.cluster.possible_groups import NO_POSSIBLE_GROUPS, PossibleGroups, any_group_possible
 from adapter.lag.layout import Layout
+from adapter.lag.ring import Ring, empty_ring
 from adapter.lag.snapshot import Snapshot, empty_snapshot
 from adapter.lag.totals import NO_TOTALS, Totals
 from adapter.lag.values import Treatment, Values, values_of
@@ -41,6 +42,8 @@ class ClusterView:
     """Returns how the members of a group share the partitions of several topics."""
     judged_at: Mapping[str, float] = field(default_factory=dict)
     """Group -> as of when it is judged whether its commits move, in monotonic seconds; if absent, as they were read."""
+    ring: Ring = field(default_factory=empty_ring)
+    """How the offsets of the rows moved."""
 
     @property
     def codes(self) -> Mapping[str, int]:

@@ -1,0 +1,151 @@
+"""Pure: the latest log ends, commits and log starts of every row with their receipt times, coarser with age.
+
+What follows from movement, such as rates, is computed from it for the rows that are read, so a cycle only adds columns.
+All rows are kept, because a metric must have a value as soon as it is asked for, not a minute or an hour later."""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adapter.columns import NOT_KNOWN, Flags, Indexes, Offsets, Seconds
+from adapter.lag.layout import NO_LAYOUT, Layout, same_rows
+from adapter.lag.snapshot import Observed, Snapshot
+
+class Depth(NamedTuple):
+    """How much of a track is kept."""
+
+    most: int
+    """Ticks."""
+    coarseness: float
+    """A tick is dropped if its neighbours are no farther apart than this share of the older one's age."""
+
+
+ENDS, COMMITS, STARTS = Depth(22, 1 / 2), Depth(12, 1 / 2), Depth(9, 3 / 4)
+"""With 12 bytes for each tick of a row, a row takes 540 bytes at most. Cycles every 10 s leave log ends of 20 hours, and
+cycles every second those of 2 hours; log starts, which are read every minute and deleted by the segment, are kept for
+4 hours at least."""
+NOT_SEEN = np.inf
+"""In `since`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tick:
+    """The offsets that were known at the end of one cycle."""
+
+    at: float
+    """When the cycle decided, in monotonic seconds."""
+    offset: Offsets
+    age: NDArray[np.float32]
+    """How long before `at` each was received, in seconds. With 32 bits, an age of one hour is exact to 0.3 ms."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Track:
+    """The ticks of one kind of offset."""
+
+    ticks: tuple[Tick, ...]
+    """The oldest first. A row that was not read in a cycle has the offset and receipt time of the tick before."""
+    since: Seconds
+    """`at` of each row's first tick that belongs with the newest: offsets before it were of another log, or were taken
+    back; NOT_SEEN if none was ever received."""
+
+
+class Past(NamedTuple):
+    """The ticks of some rows as matrices, a row for each tick, the oldest first."""
+
+    received: Seconds
+    offset: Offsets
+    is_valid: Flags
+    """False in the ticks before `since`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ring:
+    layout: Layout
+    ends: Track
+    commits: Track
+    """NO_COMMIT where the group has none."""
+    starts: Track
+
+
+def empty_ring(layout: Layout = NO_LAYOUT) -> Ring:
+    return Ring(layout, *(Track((), np.full(len(layout), NOT_SEEN)) for _ in range(3)))
+
+
+def moved_to(ring: Ring, layout: Layout) -> Ring:
+    """Returns the same rows in another layout; new partitions and topic generations have no past."""
+    if layout is ring.layout:
+        return ring
+    rows = same_rows(layout, ring.layout)
+    return Ring(layout, *(_moved(track, len(layout), rows) for track in (ring.ends, ring.commits, ring.starts)))
+
+
+def followed_by(ring: Ring, observed: Observed, snapshot: Snapshot, start_received: Seconds, now: float) -> Ring:
+    """Returns the ring after the cycle that observed this and decided on `snapshot`, in the layout of both.
+
+    An end counts without a commit, unless it goes backward; `start_received` is that of each row's latest start."""
+    ring, is_good = moved_to(ring, snapshot.layout), snapshot.cause == 0
+    is_end = (observed.end_cause == 0) & (is_good | (observed.log_end >= np.maximum(snapshot.log_end, 0)))
+    is_start = (start_received > (ring.starts.ticks[-1].at if ring.starts.ticks else 0.0)) & (observed.log_start >= 0)
+    ends = _extended(ring.ends, now, observed.log_end, observed.end_received, is_end, ENDS)
+    commits = _extended(ring.commits, now, observed.committed, observed.commit_received, is_good, COMMITS)
+    starts = ring.starts
+    if is_start.any():
+        starts = _extended(starts, now, observed.log_start, start_received, is_start, STARTS)
+    return replace(ring, ends=ends, commits=commits, starts=starts)
+
+
+def past_of(track: Track, rows: Indexes) -> Past:
+    offsets = [tick.offset[rows] for tick in track.ticks]
+    times = [tick.at - tick.age[rows].astype(np.float64) for tick in track.ticks]
+    at = np.array([tick.at for tick in track.ticks])
+    size = (len(track.ticks), len(rows))
+    return Past(
+        np.array(times, dtype=np.float64).reshape(size),
+        np.array(offsets, dtype=np.int64).reshape(size),
+        at[:, None] >= track.since[rows],
+    )
+
+
+def bytes_of(ring: Ring) -> int:
+    """Returns what the columns take."""
+    tracks = (ring.ends, ring.commits, ring.starts)
+    columns = (column for track in tracks for tick in track.ticks for column in (tick.offset, tick.age))
+    return sum(column.nbytes for column in columns) + sum(track.since.nbytes for track in tracks)
+
+
+def _extended(track: Track, at: float, offset: Offsets, received: Seconds, is_read: Flags, depth: Depth) -> Track:
+    before = track.ticks[-1] if track.ticks else Tick(at, *_nothing(len(track.since)))
+    # What goes backward is of another log, or was set back; and a first commit need not have been consumed up to.
+    is_new = is_read & ((offset < before.offset) | ((before.offset < 0) & (offset >= 0)) | (track.since == NOT_SEEN))
+    age = np.where(is_read, at - received, (at - before.at) + before.age).astype(np.float32)
+    tick = Tick(at, np.where(is_read, offset, before.offset), age)
+    since = np.where(is_new, at, track.since) if is_new.any() else track.since
+    return Track(_thinned((*track.ticks, tick), depth.coarseness)[-depth.most :], since)
+
+
+def _thinned(ticks: tuple[Tick, ...], coarseness: float) -> tuple[Tick, ...]:
+    """Drops ticks whose neighbours are close together for their age; never the oldest, nor the two newest."""
+    now, kept = ticks[-1].at, list(ticks[-2:])
+    for older, tick in zip(reversed(ticks[:-3]), reversed(ticks[1:-2]), strict=True):
+        if kept[0].at - older.at > coarseness * (now - older.at):
+            kept.insert(0, tick)
+    return tuple(ticks[:-2][:1] + tuple(kept))
+
+
+def _moved(track: Track, size: int, rows: tuple[Indexes, Indexes]) -> Track:
+    here, there = rows
+    ticks = []
+    for tick in track.ticks:
+        offset, age = _nothing(size)
+        offset[here], age[here] = tick.offset[there], tick.age[there]
+        ticks.append(Tick(tick.at, offset, age))
+    since = np.full(size, NOT_SEEN)
+    since[here] = track.since[there]
+    return Track(tuple(ticks), since)
+
+
+def _nothing(size: int) -> tuple[Offsets, NDArray[np.float32]]:
+    return np.full(size, NOT_KNOWN, dtype=np.int64), np.zeros(size, dtype=np.float32)
