@@ -73,6 +73,14 @@ class Client(NamedTuple):
     """The address of its connection, as Java writes it: `/10.1.2.3`."""
 
 
+class MemberCount(NamedTuple):
+    """How many members a group had when it was last described, or listed as Empty."""
+
+    members: int
+    at: float
+    """In monotonic seconds."""
+
+
 class Assignment(NamedTuple):
     """Which partitions the members of a group own."""
 

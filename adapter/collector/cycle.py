@@ -306,6 +306,7 @@ class Cycle:
             topics=self._inventory.watched_topics,
             totals=totals_of(snapshot, treatment, values, np.arange(len(layout))),
             sharing_of=self._members.sharing_of,
+            members_of=self._members.counted.get,
             judged_at=self._judged_at(now),
             ring=followed_by(self._ring, observed, snapshot, seen.start_received, now),
         )

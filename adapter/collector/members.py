@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from adapter.clock import is_due
-from adapter.cluster.groups import Description, Directory, GroupStatus, Kind, Owned, Phase
+from adapter.cluster.groups import Description, Directory, GroupStatus, Kind, MemberCount, Owned, Phase
 from adapter.columns import NEVER
 from adapter.history.sample import NOT_ASKED, Owners
 from adapter.kafka.answers import Answer, Failure
@@ -79,6 +79,9 @@ class Members:
         self.counts: Mapping[str, int] = {}
         """Group -> the number of its members when it was last described; 0 if its coordinator reports it as Empty;
         absent if it is not known. Replaced, never changed."""
+        self.counted: Mapping[str, MemberCount] = {}
+        """The same of the groups that have not changed since, as far as listings and descriptions show."""
+        self._listed_at = NEVER
         self.outdated: Mapping[str, float] = {}
         """Group -> since when its description may no longer be true. Replaced, never changed."""
         self._sharing: Mapping[str, tuple[Kind, Sharing]] = {}
@@ -147,6 +150,7 @@ class Members:
         before, self._directory = self._directory, directory
         if directory.statuses is before.statuses:
             return
+        self._listed_at = now
         self._groups = {group: state for group, state in self._groups.items() if group in directory.groups}
         self._sharing = {group: known for group, known in self._sharing.items() if group in directory.groups}
         for group in self._groups.keys() & directory.statuses.keys():
@@ -207,9 +211,15 @@ class Members:
 
     def _publish(self) -> None:
         statuses = self._directory.statuses
-        empty = (group for group, status in statuses.items() if status.phase is Phase.EMPTY)
+        empty = [group for group, status in statuses.items() if status.phase is Phase.EMPTY]
         counts = {group: state.members for group, state in self._groups.items() if state.members is not None}
         self.counts = {**dict.fromkeys(empty, 0), **counts}
+        without = MemberCount(0, self._listed_at)
+        self.counted = dict.fromkeys((group for group in empty if group not in self._groups), without) | {
+            group: MemberCount(state.members, state.asked_at)
+            for group, state in self._groups.items()
+            if state.members is not None and state.outdated_since == STILL_HOLDS
+        }
         described = {group: state for group, state in self._groups.items() if state.topics}
         self.described_at = {group: state.described_at for group, state in described.items()}
         topics_read = {group: state.topics for group, state in described.items()}

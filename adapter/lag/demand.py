@@ -5,13 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from adapter.columns import Flags, Indexes, Offsets, Seconds
-from adapter.lag.ring import Ring, Track, past_of
+from adapter.lag.ring import SAME_SECONDS, Ring, Track, past_of
 from adapter.verdicts.waits import LogEnds, waited
 
 ROWS_AT_ONCE = 8192
 """Bounds the memory that a read of very many rows takes meanwhile."""
-SAME_SECONDS = 0.001
-"""Receipt times that are closer are the same, as they are kept with 32 bits."""
 
 
 class Rates(NamedTuple):

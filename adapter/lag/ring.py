@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.columns import NOT_KNOWN, Flags, Indexes, Offsets, Seconds
+from adapter.columns import NEVER, NOT_KNOWN, Flags, Indexes, Offsets, Seconds
 from adapter.lag.layout import NO_LAYOUT, Layout, same_rows
 from adapter.lag.snapshot import Observed, Snapshot
+
 
 class Depth(NamedTuple):
     """How much of a track is kept."""
@@ -22,10 +23,11 @@ class Depth(NamedTuple):
     """A tick is dropped if its neighbours are no farther apart than this share of the older one's age."""
 
 
-ENDS, COMMITS, STARTS = Depth(22, 1 / 2), Depth(12, 1 / 2), Depth(9, 3 / 4)
-"""With 12 bytes for each tick of a row, a row takes 540 bytes at most. Cycles every 10 s leave log ends of 20 hours, and
-cycles every second those of 2 hours; log starts, which are read every minute and deleted by the segment, are kept for
-4 hours at least."""
+ENDS, COMMITS, STARTS = Depth(24, 1 / 2), Depth(12, 1 / 2), Depth(9, 3 / 4)
+"""These keep at least the log ends of 4,000 cycles (11 hours, at one every 10 s), the commits of 60 cycles, and the log
+starts of 3 hours, as they are read every minute. A tick has 12 bytes for a row, so a row takes 564 at most."""
+SAME_SECONDS = 0.001
+"""Receipt times that are closer are the same: they are kept with 32 bits."""
 NOT_SEEN = np.inf
 """In `since`."""
 
@@ -88,7 +90,7 @@ def followed_by(ring: Ring, observed: Observed, snapshot: Snapshot, start_receiv
     An end counts without a commit, unless it goes backward; `start_received` is that of each row's latest start."""
     ring, is_good = moved_to(ring, snapshot.layout), snapshot.cause == 0
     is_end = (observed.end_cause == 0) & (is_good | (observed.log_end >= np.maximum(snapshot.log_end, 0)))
-    is_start = (start_received > (ring.starts.ticks[-1].at if ring.starts.ticks else 0.0)) & (observed.log_start >= 0)
+    is_start = (observed.log_start >= 0) & (start_received > _received(ring.starts) + SAME_SECONDS)
     ends = _extended(ring.ends, now, observed.log_end, observed.end_received, is_end, ENDS)
     commits = _extended(ring.commits, now, observed.committed, observed.commit_received, is_good, COMMITS)
     starts = ring.starts
@@ -114,6 +116,14 @@ def bytes_of(ring: Ring) -> int:
     tracks = (ring.ends, ring.commits, ring.starts)
     columns = (column for track in tracks for tick in track.ticks for column in (tick.offset, tick.age))
     return sum(column.nbytes for column in columns) + sum(track.since.nbytes for track in tracks)
+
+
+def _received(track: Track) -> Seconds:
+    """Returns when each row was last received; NEVER if it was not."""
+    if not track.ticks:
+        return np.full(len(track.since), NEVER)
+    newest = track.ticks[-1]
+    return np.where(track.since == NOT_SEEN, NEVER, newest.at - newest.age)
 
 
 def _extended(track: Track, at: float, offset: Offsets, received: Seconds, is_read: Flags, depth: Depth) -> Track:

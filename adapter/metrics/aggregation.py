@@ -9,9 +9,12 @@ from itertools import groupby
 from typing import NamedTuple
 
 from adapter.columns import Flags
+from adapter.lag.ring import Ring, Track
 from adapter.lag.totals import NO_VALUE, Totals
 from adapter.lag.values import Values
+from adapter.metrics.demand import BOUND, check_bound, members_of, rates_of, wait_in
 from adapter.metrics.replicas import replicas_in
+from adapter.metrics.requirement import Requirement
 from adapter.metrics.selection import Selection
 from adapter.settings.models import Replicas
 
@@ -30,6 +33,8 @@ Column = Callable[[Totals], Sequence[int]]
 """The value of each entry in thousandths, or NO_VALUE."""
 
 
+_OfEntries = Sequence[int] | Mapping[int, int]
+"""Entry -> its value in thousandths."""
 MemberFold = Callable[[Iterable[int]], int]
 """Makes one value of those of several partitions, or of several members; 0 of none."""
 
@@ -54,6 +59,10 @@ class Folding(NamedTuple):
     """How the number of replicas follows; None for other metrics."""
     interval: float = 0.0
     """Between two cycles."""
+    asked: Sequence[Requirement] = ()
+    """The query's."""
+    what: str = ""
+    """The definition's `help`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +72,33 @@ class Fold:
     apply: Callable[[Folding], Iterator[MetricValue]]
 
 
-def _by_topic(of: Folding) -> Iterator[MetricValue]:
-    column, age, to_epoch = of.column, of.age, of.to_epoch
+def _by_topic(values_in: Callable[[Folding, Selection], _OfEntries], of: Folding) -> Iterator[MetricValue]:
+    age, to_epoch = of.age, of.to_epoch
     for one in of.chosen:
         cluster, layout, totals = one.view.cluster, one.view.layout, one.totals
         groups, topics, group, topic = layout.groups, layout.topics, totals.group, totals.topic
-        values, oldest = column(totals), age.oldest(totals)
+        values, oldest = values_in(of, one), age.oldest(totals)
         for entry in one.entries:
             labels = {"cluster": cluster, "group": groups[group[entry]], "topic": topics[topic[entry]]}
             yield MetricValue(labels, values[entry], oldest[entry] + to_epoch)
+
+
+def _totals_in(of: Folding, chosen: Selection) -> _OfEntries:
+    return of.column(chosen.totals)
+
+
+def _rates_in(track_of: Callable[[Ring], Track], of: Folding, chosen: Selection) -> _OfEntries:
+    return rates_of(chosen, track_of(chosen.view.ring), of.interval, of.what)
+
+
+def _members(of: Folding) -> Iterator[MetricValue]:
+    for one in of.chosen:
+        oldest = of.age.oldest(one.totals)
+        for code, entries in groupby(one.entries, key=one.totals.group.__getitem__):
+            group = one.view.layout.groups[code]
+            counted = members_of(one, group, of.what)
+            measured_at = min(counted.at, *(oldest[entry] for entry in entries)) + of.to_epoch
+            yield MetricValue({"cluster": one.view.cluster, "group": group}, 1000 * counted.members, measured_at)
 
 
 def _by_group(of: Folding) -> Iterator[MetricValue]:
@@ -97,6 +124,14 @@ def _replicas(of: Folding) -> Iterator[MetricValue]:
     (one,) = of.chosen
     if of.shape is not None:
         yield _one_item(of, 1000 * replicas_in(one, of.shape, of.interval))
+
+
+def _wait(of: Folding) -> Iterator[MetricValue]:
+    """Returns one item that says whether it is a lower bound."""
+    wait = wait_in(of.chosen)
+    check_bound(wait, of.asked, of.what)
+    item = _one_item(of, wait.milli)
+    yield item._replace(labels={**item.labels, BOUND: wait.bound})
 
 
 def _one_item(of: Folding, milli: int) -> MetricValue:
@@ -126,8 +161,12 @@ def _shared_labels(chosen: Sequence[Selection]) -> dict[str, str]:
     return labels
 
 
-SUM_BY_TOPIC = Fold(0, _by_topic)
+SUM_BY_TOPIC = Fold(0, partial(_by_topic, _totals_in))
 SUM_BY_GROUP = Fold(0, _by_group)
 MAXIMUM = Fold(0, partial(_as_one, max))
 MINIMUM = Fold(NO_VALUE, partial(_as_one, min))
 REPLICAS = Fold(0, _replicas)
+WAIT = Fold(0, _wait)
+PRODUCTION = Fold(NO_VALUE, partial(_by_topic, partial(_rates_in, lambda ring: ring.ends)))
+CONSUMPTION = Fold(NO_VALUE, partial(_by_topic, partial(_rates_in, lambda ring: ring.commits)))
+MEMBERS = Fold(NO_VALUE, _members)

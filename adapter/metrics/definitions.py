@@ -4,17 +4,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
+from adapter.lag.totals import NO_VALUE
 from adapter.metrics.aggregation import (
+    CONSUMPTION,
     MAXIMUM,
+    MEMBERS,
     MINIMUM,
+    PRODUCTION,
     REPLICAS,
     SUM_BY_GROUP,
     SUM_BY_TOPIC,
+    WAIT,
     Age,
     Column,
     Fold,
     MemberFold,
 )
+from adapter.metrics.demand import BOUND
 from adapter.settings import models
 
 OF_VALUES = Age(lambda totals: totals.oldest, lambda values: values.is_known)
@@ -34,6 +40,10 @@ class MetricDefinition:
     help: str
     """What it is, as in "lag of group billing"."""
     aliases: tuple[str, ...] = ()
+    reads_rows: bool = False
+    """Whether a read costs something for each partition."""
+    labels: tuple[str, ...] = ()
+    """Labels of its values that are not those of partitions."""
     is_shaped: bool = False
     """Whether it is of one group, whose rule or named metric says how its value follows (`replicas`)."""
     of_members: MemberFold | None = None
@@ -92,8 +102,50 @@ DEFINITIONS = (
         OF_VALUES,
         is_listed=False,
         help="number of replicas",
+        reads_rows=True,
         is_shaped=True,
         shows_work=True,
+    ),
+    MetricDefinition(
+        "lag_seconds",
+        "seconds",
+        lambda totals: totals.lag,
+        WAIT,
+        OF_VALUES,
+        is_listed=False,
+        help="age of the oldest waiting message",
+        reads_rows=True,
+        labels=(BOUND,),
+    ),
+    MetricDefinition(
+        "production_rate",
+        "messages/s",
+        lambda totals: totals.lag,
+        PRODUCTION,
+        OF_VALUES,
+        is_listed=False,
+        help="production rate",
+        reads_rows=True,
+    ),
+    MetricDefinition(
+        "consumption_rate",
+        "messages/s",
+        lambda totals: totals.lag,
+        CONSUMPTION,
+        OF_VALUES,
+        is_listed=False,
+        help="consumption rate",
+        reads_rows=True,
+    ),
+    MetricDefinition(
+        "members",
+        "members",
+        # Whether a topic is still read does not change the number.
+        lambda totals: [NO_VALUE] * len(totals),
+        MEMBERS,
+        OF_COMMITS,
+        is_listed=False,
+        help="number of members",
     ),
 )
 

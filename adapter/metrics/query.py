@@ -198,7 +198,8 @@ class Metrics:
         lists_topics = served.own is not None and served.own.topics is not None
         version, views = self._store.version, self._access.views_for(self._store.views, audience, served.own)
         fitting = [view for view in views if fits("cluster", view.cluster, asked)]
-        chosen = where_known([selection_of(view, asked, stale_too=lists_topics) for view in fitting])
+        selecting = [requirement for requirement in asked if requirement.key not in served.definition.labels]
+        chosen = where_known([selection_of(view, selecting, stale_too=lists_topics) for view in fitting])
         now = self._clock.monotonic()
         query = Query(served.definition, asked, self._max_age, now, self._clock.time() - now)
         if served.definition.is_shaped and (refusal := not_servable(chosen, asked, shape)) is not None:
@@ -270,8 +271,8 @@ class Metrics:
         if making > CHEAP_EFFORT:
             return making
         asked = self._shape_and_asked(served, requirements)[1]
-        if served.definition.is_shaped:
-            asked = (*asked, Requirement("partition", Operator.EXISTS))  # it reads partitions
+        if served.definition.reads_rows:
+            asked = (*asked, Requirement("partition", Operator.EXISTS))
         views = tuple(self._access.views_for(views, audience, served.own))
         return making + sum(effort_of(view, asked) for view in views if fits("cluster", view.cluster, asked))
 
@@ -299,7 +300,8 @@ class Metrics:
             raise refused(nothing.text, [nothing])
         column, age, fold = query.definition.column, query.definition.age, query.definition.fold
         interval = self._settings.collection.interval
-        values = tuple(fold.apply(Folding(column, age, chosen, query.to_epoch, shape, interval)))
+        folding = Folding(column, age, chosen, query.to_epoch, shape, interval, query.asked, query.definition.help)
+        values = tuple(fold.apply(folding))
         if not values:
             text = f"no selected partition has a commit, so there is no {query.definition.help}"
             raise refused(text, [Problem(Reason.NO_COMMIT, text)])

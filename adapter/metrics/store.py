@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import count
 
-from adapter.cluster.groups import Assignment
+from adapter.cluster.groups import Assignment, MemberCount
 from adapter.cluster.possible_groups import NO_POSSIBLE_GROUPS, PossibleGroups, any_group_possible
 from adapter.lag.layout import Layout
 from adapter.lag.ring import Ring, empty_ring
@@ -40,6 +40,8 @@ class ClusterView:
     """Over all rows."""
     sharing_of: Callable[[str], Sharing] = lambda _: Sharing.BY_TOPIC
     """Returns how the members of a group share the partitions of several topics."""
+    members_of: Callable[[str], MemberCount | None] = lambda _: None
+    """Returns how many members a group has; None if that is not known, as in a rebalance."""
     judged_at: Mapping[str, float] = field(default_factory=dict)
     """Group -> as of when it is judged whether its commits move, in monotonic seconds; if absent, as they were read."""
     ring: Ring = field(default_factory=empty_ring)

@@ -14,6 +14,7 @@ from adapter.cluster.topics import Topic, Topology
 from adapter.columns import NEVER, NO_COMMIT, NOT_KNOWN
 from adapter.errors import SettingsInvalid
 from adapter.lag.layout import Layout, layout_of
+from adapter.lag.ring import empty_ring
 from adapter.lag.rules import Watching, treatment_of
 from adapter.lag.snapshot import NO_CAUSE, Cause, Causes, Observed, Snapshot, State, empty_snapshot, nothing_observed
 from adapter.lag.totals import totals_of
@@ -175,6 +176,7 @@ def view(
         assumed=assumed,
         topics=topics,
         totals=totals_of(made, treatment, values, np.arange(len(made.layout))),
+        ring=empty_ring(made.layout),
     )
 
 
