@@ -6,7 +6,17 @@ from pathlib import Path
 from adapter import conditions
 from adapter.history import errors as history_errors
 from adapter.kafka.answers import FailureCause
-from adapter.metrics.aggregation import MAXIMUM, MINIMUM, REPLICAS, SUM_BY_GROUP, SUM_BY_TOPIC
+from adapter.metrics.aggregation import (
+    CONSUMPTION,
+    MAXIMUM,
+    MEMBERS,
+    MINIMUM,
+    PRODUCTION,
+    REPLICAS,
+    SUM_BY_GROUP,
+    SUM_BY_TOPIC,
+    WAIT,
+)
 from adapter.metrics.definitions import DEFINITIONS, MetricDefinition
 from adapter.metrics.problems import ABSENT, Reason
 
@@ -17,6 +27,10 @@ FOLDS = {
     MAXIMUM: ["exactly one", "maximum"],
     MINIMUM: ["exactly one", "minimum"],
     REPLICAS: ["exactly one", "by the group's `replicas`"],
+    WAIT: ["exactly one", "maximum"],
+    PRODUCTION: ["one per cluster, group and topic", "sum"],
+    CONSUMPTION: ["one per cluster, group and topic", "sum"],
+    MEMBERS: ["one per cluster and group", "of the whole group"],
 }
 
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from adapter.lag.snapshot import State
 from adapter.metrics.problems import NoMatch, ValueUnavailable
 from adapter.metrics.requirement import Operator, Requirement
-from tests.support import samples
 from tests.support.kafka.questions import answers, items
 from tests.support.samples import NEVER_READ, NOW, Key, Row, row
 
@@ -74,7 +73,7 @@ def labels_of(keys: Collection[tuple[str, str] | Key]) -> dict[str, str]:
         st.lists(CELL, min_size=1, max_size=3),
         max_size=5,
     ),
-    st.sampled_from(sorted(samples.SHORT_NAMES - {"replicas"})),
+    st.sampled_from(["lag", "lead_min", "records_lag_max", "uncommitted_partitions"]),
     st.lists(REQUIREMENT, min_size=1, max_size=2),
 )
 def test_folds_say_what_the_rules_say_row_by_row(
