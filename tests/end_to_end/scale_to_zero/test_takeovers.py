@@ -78,6 +78,9 @@ def test_only_the_holder_of_the_lease_acts_and_the_next_one_wakes_what_sleeps(st
         one.wait_for(0, is_marked=True)
         assert "scaled Deployment leased" in leader.process.log.read_text()
 
+        wait_until(
+            lambda: one.events() == ["ScaledToZero"], "the Event, which the frozen one could not post", WAIT_SECONDS
+        )
         leader.process.send(signal.SIGSTOP)
         one.produce(1)
         one.wait_for(1, is_marked=False)
@@ -88,6 +91,7 @@ def test_only_the_holder_of_the_lease_acts_and_the_next_one_wakes_what_sleeps(st
         one.wait_for(1, is_marked=False)
 
         assert "from 0 to 1" in other.process.log.read_text()
+        wait_until(lambda: len(one.events()) == 4, "four Events", WAIT_SECONDS)
         assert one.events() == ["ScaledToZero", "ScaledFromZero"] * 2
 
 
