@@ -24,18 +24,19 @@ COOLDOWN_SECONDS = 3
 WAIT_SECONDS = 90.0
 MERGE = "application/merge-patch+json"
 KILLED_AFTER = (
-    "import os; from apiservice.cluster_api.objects import ClusterObjects; "
+    "import os, time; from apiservice.cluster_api.objects import ClusterObjects; "
     "original, count = ClusterObjects._is_written, [0]\n"
     "def counted(*arguments, **options):\n"
     "    result = original(*arguments, **options)\n"
     "    if 'events' not in arguments[2]:\n"
     "        count[0] += 1\n"
+    "        while count[0] == {writes} and not os.path.exists({allowed!r}): time.sleep(0.05)\n"
     "        if count[0] == {writes}: os._exit(9)\n"
     "    return result\n"
     "ClusterObjects._is_written = counted\n"
     "from apiservice.__main__ import main; main()"
 )
-"""The installed command, which ends without a trace after so many writes for an HPA."""
+"""The installed command, which ends without a trace after so many writes for an HPA, as soon as a file allows it."""
 
 _numbers = itertools.count(1)
 
@@ -73,8 +74,13 @@ class Stage:
         ) as running:
             yield running
 
-    def killed_after(self, writes: int) -> list[str]:
-        return [sys.executable, "-c", KILLED_AFTER.format(writes=writes)]
+    def status_when_killed_after(self, writes: int) -> int | None:
+        """Returns the status with which the adapter has ended, once it was seen to live."""
+        allowed = self.home / f"allowed-{next(_numbers)}"
+        program = (sys.executable, "-c", KILLED_AFTER.format(writes=writes, allowed=str(allowed)))
+        with self.adapter(program, scaleToZero=True) as doomed:
+            allowed.touch()
+            return doomed.process.wait(WAIT_SECONDS)
 
     def settings(self, **autoscalers: bool) -> dict[str, Any]:
         return {
