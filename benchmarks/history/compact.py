@@ -153,7 +153,7 @@ def _day(home: Path, day: Day) -> tuple[list[Row], Spent]:
     is_large = day.partitions == 10_000
     say("    compact")
     compacted = compact(day.location, home / "day.log")
-    size = sum(path.stat().st_size for path in day.location.glob("hours/*/*/deltas.parquet"))
+    size = sum(path.stat().st_size for path in day.location.glob("hours/*/*/deltas*.parquet"))
     rows = rows_of(f"{day.who}: compact", compacted, None, MOST_MEGABYTES_OF_A_DAY if is_large else None)
     most_bytes, most_times = SHUFFLED_AT_MOST if day.is_shuffled else (MOST_BYTES, MOST_TIMES_DUCKDB)
     rows.append(row(f"{day.who}: bytes per row of deltas", size / day.rows, most_bytes))

@@ -2,15 +2,16 @@
 
 import heapq
 import json
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spark.pipeline.batches import BatchLimits
+from spark.pipeline.examine_task import LANES_OF_A_RANGE
+from spark.pipeline.examining import FILES_OF_THE_DRIVER, HOURS_AHEAD
 
 Event = dict[str, Any]
-TAILS, DELTAS = "last values of", "deltas"
+TAILS, STARTS, DELTAS = "last values of", "starts of", "deltas"
 """How the descriptions of jobs begin."""
 
 
@@ -18,12 +19,14 @@ TAILS, DELTAS = "last values of", "deltas"
 class Costs:
     """Seconds, as measured on one core."""
 
+    footer: float
+    """To read what a file's footer says, for each file."""
     tail: float
     """To find what a row's hour carries on, for each row."""
+    fold: float
+    """To add an hour to what is carried, for each series."""
     delta: float
     """To make the tables, for each row."""
-    fold: float
-    """In the driver, to add an hour to what is carried, for each series."""
     start: float
     """Of the session, until its first job."""
 
@@ -34,6 +37,8 @@ class History:
     rows: int
     """Of an hour."""
     series: int
+    files: int
+    """Of an hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +54,32 @@ class Replay:
 
 
 def replayed(history: History, costs: Costs, cores: int) -> Replay:
-    """Batches as the pipeline divides them; in each, the last values of all hours but the last are found, folded in the
-    driver, and then every hour is made by one task. What is published while others are made costs no time."""
-    of_batch = max(1, BatchLimits().of_batch_on(cores, is_cluster=True) // history.rows)
+    """Batches as the pipeline divides them; in each, one round of tasks after another. What is published while other
+    hours are made costs no time."""
+    limits = BatchLimits().on(cores, is_cluster=True)
     makespan, work, left = costs.start, 0.0, history.hours
     while left:
-        hours = min(of_batch, left)
-        tails = [costs.tail * history.rows] * (hours - 1)
-        deltas = [costs.delta * history.rows] * hours
-        makespan += scheduled(tails, cores) + costs.fold * history.series * (hours - 1) + scheduled(deltas, cores)
-        work += sum(tails) + sum(deltas)
+        hours = min(max(1, limits.of_batch // history.rows), left)
+        ahead, rounds = _rounds(replace(history, hours=hours), costs, cores)
+        makespan += ahead + sum(scheduled(tasks, cores) for tasks in rounds)
+        work += ahead + sum(map(sum, rounds))
         left -= hours
     return Replay(cores, makespan, work)
+
+
+def _rounds(batch: History, costs: Costs, cores: int) -> tuple[float, list[list[float]]]:
+    """Seconds of the driver, before the first job, and of the tasks of each round."""
+    ranges = -(-batch.rows // BatchLimits().of_range)
+    lanes = -(-batch.rows // (BatchLimits().of_range // LANES_OF_A_RANGE))
+    footers = [costs.footer * batch.files] * batch.hours
+    is_in_driver = batch.files * min(batch.hours, max(HOURS_AHEAD, cores)) <= FILES_OF_THE_DRIVER
+    rounds = [
+        [] if is_in_driver else footers,
+        [costs.tail * batch.rows / ranges] * (ranges * (batch.hours - 1)),
+        [costs.fold * batch.series / lanes * (batch.hours - 1)] * lanes,
+        [costs.delta * batch.rows / ranges] * (ranges * batch.hours),
+    ]
+    return (sum(footers) if is_in_driver else 0.0), rounds
 
 
 def scheduled(tasks: Iterable[float], cores: int) -> float:
@@ -71,17 +90,20 @@ def scheduled(tasks: Iterable[float], cores: int) -> float:
     return max(free)
 
 
-def costs_in(log: Iterable[str], history: History) -> Costs:
-    """From Spark's event log of a compaction of these hours."""
+def costs_in(log: Iterable[str], footer: float, hours: Sequence[History]) -> Costs:
+    """From Spark's event log of a compaction of these hours, of which the last need not be whole."""
     events = [json.loads(line) for line in log]
     jobs = [_job(event, events) for event in events if event["Event"] == "SparkListenerJobStart"]
-    (tails,) = (job for job in jobs if job.said.startswith(TAILS))
-    (deltas,) = (job for job in jobs if job.said.startswith(DELTAS))
-    hours = tails.rows / history.rows
+
+    def seconds(said: str) -> float:
+        return sum(job.seconds for job in jobs if job.said.startswith(said))
+
+    rows, before = sum(hour.rows for hour in hours), hours[:-1]
     return Costs(
-        tails.seconds / tails.rows,
-        deltas.seconds / deltas.rows,
-        (deltas.began - tails.ended) / (hours * history.series),
+        footer,
+        seconds(TAILS) / sum(hour.rows for hour in before),
+        seconds(STARTS) / sum(hour.series for hour in before),
+        seconds(DELTAS) / rows,
         jobs[0].began - _time(events, "SparkListenerApplicationStart", "Timestamp"),
     )
 
@@ -89,29 +111,19 @@ def costs_in(log: Iterable[str], history: History) -> Costs:
 @dataclass(frozen=True, slots=True)
 class Job:
     said: str
-    rows: float
     seconds: float
     """Of all its tasks."""
     began: float
-    ended: float
 
 
 def _job(start: Event, events: Sequence[Event]) -> Job:
-    said, number = start["Properties"]["spark.job.description"], start["Job ID"]
     tasks = (
         event["Task Info"]
         for event in events
         if event["Event"] == "SparkListenerTaskEnd" and event["Stage ID"] in start["Stage IDs"]
     )
     seconds = sum(info["Finish Time"] - info["Launch Time"] for info in tasks) / 1e3
-    (end,) = (event for event in events if event["Event"] == "SparkListenerJobEnd" and event["Job ID"] == number)
-    return Job(said, _rows_in(said), seconds, start["Submission Time"] / 1e3, end["Completion Time"] / 1e3)
-
-
-def _rows_in(said: str) -> float:
-    """`deltas 2026-11-22 10:00, 36 million rows` -> 36e6; 0 where nothing is said of rows."""
-    match = re.search(r"([\d.]+) (million|billion) rows", said)
-    return float(match[1]) * {"million": 1e6, "billion": 1e9}[match[2]] if match else 0.0
+    return Job(start["Properties"]["spark.job.description"], seconds, start["Submission Time"] / 1e3)
 
 
 def _time(events: Sequence[Event], kind: str, field: str) -> float:

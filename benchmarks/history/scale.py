@@ -1,58 +1,92 @@
 """Table: compaction of a month of 100,000 partitions on 8, 64 and 512 cores, replayed from the times of real tasks.
 
-`python -m benchmarks.history.scale FOLDER ROWS PARTITIONS` draws docs/scale.svg from the event log of a day."""
+`python -m benchmarks.history.scale FOLDER` draws docs/scale.svg from the location and the event log that `measure` left
+in the folder."""
 
-import os
 import sys
+import time
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
+from adapter.history.files import Folder
+from adapter.history.parquet import encoded
+from adapter.history.writer import path_for
 from benchmarks.history.commands import compact
 from benchmarks.history.replay import Costs, History, Replay, costs_in, replayed
 from benchmarks.measuring.effort import Effort
 from benchmarks.measuring.tables import Row, Table, row
 from benchmarks.rig.cluster import say
-from local.histories.plausible_history import write_large_day
+from local.histories.large_day import FLUSH_SECONDS, flushes
+from local.spark.cluster import environment, spark_cluster
+from spark.storage.local import LocalFiles
+from spark.tables import layout
+from spark.tables.sample_files import examined
 
-MONTH = History(hours=30 * 24, rows=36_000_000, series=100_000)
-"""Sampled every 10 s."""
+INTERVAL, FLUSHES_OF_AN_HOUR = 10, 3600 // FLUSH_SECONDS
+MONTH = History(hours=30 * 24, rows=36_000_000, series=100_000, files=FLUSHES_OF_AN_HOUR)
+FLUSHES = 18
+"""An hour and a half."""
 CORES = (8, 64, 512)
 MOST_RATIO = 1.3
-SECONDS_BETWEEN_SAMPLES = 15
 PICTURE = Path(__file__).parents[2] / "docs" / "scale.svg"
+LOCATION, LOG = "hours", "events"
 HOW = (
-    "Real: a day is compacted on this machine, and Spark's event log has the time of each task. Replayed: 30 days of "
-    "100,000 partitions, sampled every 10 s (36 million rows an hour, 25.9 billion in all), divided as the pipeline "
-    "divides them, each task taking the measured time per row, on the core that is free first; beside them the time "
-    "that the driver took between two jobs, for each series and hour. Not in the replay: the network, a store's "
-    "limits, and whatever other work a cluster has."
+    "Real: an hour and a half of 100,000 partitions, sampled every 10 s (54 million rows), is compacted by a worker of "
+    "Spark's standalone cluster with two cores, and Spark's event log has the time of each task. Replayed: 30 days of "
+    "it (25.9 billion rows), divided as the pipeline divides them, one round of tasks after the other, each task going "
+    "to the core that is free first and taking the measured time for each row or series. Not in the replay: the "
+    "network, a store's limits, what the driver needs for each task, and whatever other work a cluster has."
 )
 
 
 def measure(home: Path, effort: Effort) -> Table:
-    partitions = effort.history_partitions[-1]
-    say(f"  a day of {partitions:,} partitions, with Spark's event log")
-    location, log = home / "day", home / "events"
-    written = write_large_day(location, partitions, SECONDS_BETWEEN_SAMPLES, 1)
-    log.mkdir()
-    conf = " ".join(
-        [f"--conf spark.eventLog.{name}" for name in ("enabled=true", "compress=false", f"dir={log.as_uri()}")]
-    )
-    compact(location, home / "log", env={**os.environ, "PYSPARK_SUBMIT_ARGS": f"{conf} pyspark-shell"})
-    costs = costs_of(log, History(24, written.rows // 24, partitions))
-    return Table("Compacting on a cluster", HOW, (*_measured(costs, written.rows), *_replays(costs)))
+    partitions = 10 * effort.history_partitions[-1]
+    say(f"  an hour and a half of {partitions:,} partitions, with Spark's event log")
+    for rows in islice(flushes(partitions, INTERVAL, 1, 1), FLUSHES):
+        Folder(home / LOCATION).write(path_for("adapter-0", rows.first_sample), encoded(rows))
+    (home / LOG).mkdir()
+    with spark_cluster(home / "cluster", workers=1, cores=2) as cluster:
+        logged = {"enabled": "true", "compress": "false", "dir": (home / LOG).as_uri()}
+        conf = (part for name, value in logged.items() for part in ("--conf", f"spark.eventLog.{name}={value}"))
+        arguments = " ".join([*cluster.arguments()[2:], *conf, "pyspark-shell"])
+        env = environment() | {"PYSPARK_SUBMIT_ARGS": arguments}
+        compact(home / LOCATION, home / "log", ["--master", cluster.master], env)
+    costs = costs_of(home, partitions)
+    return Table("Compacting on a cluster", HOW, (*_measured(costs), *_replays(costs)))
 
 
-def costs_of(folder: Path, history: History) -> Costs:
-    """The only event log in the folder; Spark may have divided it."""
-    texts = (path.read_text() for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith("."))
-    return costs_in((line for text in texts for line in text.splitlines() if line), history)
+def costs_of(home: Path, partitions: int) -> Costs:
+    """From the only event log; Spark may have divided it."""
+    texts = (path.read_text() for path in sorted((home / LOG).rglob("*")) if _is_log(path))
+    files = LocalFiles(home / LOCATION)
+    hours = [
+        History(1, number * partitions * FLUSH_SECONDS // INTERVAL, partitions, number)
+        for number in (FLUSHES_OF_AN_HOUR, FLUSHES - FLUSHES_OF_AN_HOUR)
+    ]
+    return costs_in((line for text in texts for line in text.splitlines() if line), _seconds_of_a_footer(files), hours)
 
 
-def _measured(costs: Costs, rows: int) -> list[Row]:
+def _is_log(path: Path) -> bool:
+    return path.is_file() and not path.name.startswith((".", "appstatus"))
+
+
+def _seconds_of_a_footer(files: LocalFiles) -> float:
+    stored = files.listed(layout.SAMPLES, 2)
+    hours = [layout.start_of(layout.hour_of(file.path)) for file in stored]
+    began = time.perf_counter()
+    for file, hour in zip(stored, hours, strict=True):
+        assert hour is not None
+        examined(files, file, hour)
+    return (time.perf_counter() - began) / len(stored)
+
+
+def _measured(costs: Costs) -> list[Row]:
     return [
-        row(f"measured in {rows / 1e6:.1f} million rows: a million rows in a task", costs.delta * 1e6, None, " s"),
+        row("measured: a million rows in a task", costs.delta * 1e6, None, " s"),
         row("measured: what a million rows carry on, in a task", costs.tail * 1e6, None, " s"),
-        row("measured: 100,000 series of an hour in the driver", costs.fold * MONTH.series, None, " s"),
+        row("measured: to add that up, for an hour of 100,000 series, in tasks", costs.fold * MONTH.series, None, " s"),
+        row("measured: the footer of a file of three million rows", costs.footer * 1e3, None, " ms"),
     ]
 
 
@@ -65,7 +99,7 @@ def _ratio(replay: Replay) -> Row:
     return Row(shown.what, f"{shown.figure} ({replay.makespan / 60:,.0f} minutes)", shown.goal, shown.verdict)
 
 
-def picture(replays: list[Replay]) -> str:
+def picture(replays: Sequence[Replay]) -> str:
     """Bars of work ÷ cores within those of the whole run, by the minute, each on a scale of its own."""
     lines = [
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 220" font-family="sans-serif" font-size="13">',
@@ -85,10 +119,10 @@ def picture(replays: list[Replay]) -> str:
     return "\n".join([*lines, "</svg>", ""])
 
 
-def main(folder: Path, rows: int, partitions: int) -> None:
-    costs = costs_of(folder, History(24, rows // 24, partitions))
+def main(home: Path) -> None:
+    costs = costs_of(home, MONTH.series)
     PICTURE.write_text(picture([replayed(MONTH, costs, cores) for cores in CORES]), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]))

@@ -1,17 +1,17 @@
 """Neighbouring hours that are compacted together, and how they are divided among tasks."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from itertools import starmap
 from typing import TypeVar
 
 from spark.pipeline.plan import FoundHour
 from spark.rules.writer_choice import Chosen
-from spark.storage.protocol import HistoryFiles, each_of
 from spark.tables import layout
-from spark.tables.sample_files import MISPLACED, Skipped, Sound, examined
+from spark.tables.sample_files import Skipped, Sound
 from spark.tables.sample_reader import PART_ROWS
+from spark.tables.topic_parts import Bounds, Part, parts_between
 
 Item = TypeVar("Item")
 LOST = "is missing or cannot be read, and cannot be made again: differences to the hour before are missing"
@@ -27,12 +27,15 @@ class BatchLimits:
     they arrive, and what does not divide evenly matters less."""
     of_task: int = 1_000_000
     """Of the hours that share a task, or on one machine more if there are more than its cores can share; an hour with
-    more has a task of its own."""
+    more, or its range, has a task of its own."""
     of_part: int = PART_ROWS
     """Of an hour, which are computed at once: a row takes up to 400 bytes."""
+    of_range: int = 2_500_000
+    """Of an hour that has tasks and files of its own, as one of several ranges of topics."""
 
-    def of_batch_on(self, parallelism: int, *, is_cluster: bool) -> int:
-        return self.of_batch * (4 * parallelism if is_cluster else max(1, parallelism // 2))
+    def on(self, parallelism: int, *, is_cluster: bool) -> "BatchLimits":
+        """For so many tasks at once."""
+        return replace(self, of_batch=self.of_batch * (4 * parallelism if is_cluster else max(1, parallelism // 2)))
 
 
 DEFAULT_LIMITS = BatchLimits()
@@ -47,6 +50,18 @@ class ExaminedHour:
     skipped: tuple[Skipped, ...] = ()
     chosen: Chosen | None = None
     """None: not decided yet, or there is one writer at most."""
+    bounds: Bounds = ()
+    """Of the ranges that it is divided into."""
+    lanes: Bounds = ()
+    """Those of ranges with less rows, for work on few columns."""
+
+    @property
+    def ranges(self) -> list[Part]:
+        return parts_between(self.bounds)
+
+    @property
+    def rows_of_range(self) -> int:
+        return self.rows // (len(self.bounds) + 1)
 
     @property
     def name(self) -> str:
@@ -77,11 +92,25 @@ class Batch:
         return self.before.record.ends_with if self.before and self.before.record else ""
 
     @property
-    def carry(self) -> str | None:
-        """Path of the table that the first hour starts from, if there is one that can be read."""
+    def carry(self) -> tuple["TopicsFile", ...]:
+        """Files of the table that the first hour starts from, if there is one that can be read."""
         if self.before is None or self.before.record is None or self.before.is_lost:
-            return None
-        return layout.hour_table(self.before.name, layout.CARRY)
+            return ()
+        record = self.before.record
+        paths = record.paths(self.before.name, layout.CARRY)
+        return tuple(starmap(TopicsFile, zip(parts_between(record.bounds), paths, strict=True)))
+
+    @property
+    def lanes(self) -> list[Part]:
+        return parts_between(max(self.hours, key=lambda hour: hour.rows).lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsFile:
+    """A file with rows of these topics, of no others."""
+
+    topics: Part
+    path: str
 
 
 def neighbours(items: Iterable[Item], size: Callable[[Item], int], limit: int) -> list[list[Item]]:
@@ -95,34 +124,14 @@ def neighbours(items: Iterable[Item], size: Callable[[Item], int], limit: int) -
     return groups
 
 
-def batch_from(
-    files: HistoryFiles, hours: Sequence[FoundHour], first: int, limit: int, damaged: Mapping[str, str]
-) -> Batch:
-    """The hour, and its successors that have changed as well, up to so many rows. `damaged`: paths of files that are
-    left out although their footers are sound, and what is wrong with them."""
+def batch_from(hours: Iterable[ExaminedHour], before: FoundHour | None, limit: int) -> Batch:
+    """The first hours, up to so many rows, and at least one."""
     batch: list[ExaminedHour] = []
-    for hour in hours[first:]:
-        if batch and not hour.has_changed:
+    for hour in hours:
+        if batch and sum(each.rows for each in (*batch, hour)) > limit:
             break
-        examined_hour = _examined(files, hour, damaged)
-        if batch and sum(each.rows for each in (*batch, examined_hour)) > limit:
-            break
-        batch.append(examined_hour)
-    before = hours[first - 1] if first else None
+        batch.append(hour)
     if before and before.is_lost:
-        lost = Skipped(layout.hour_table(before.name, layout.CARRY), LOST)
+        lost = Skipped(f"{layout.hour_folder(before.name)}/{layout.CARRY}.parquet", LOST)
         batch[0] = replace(batch[0], skipped=(*batch[0].skipped, lost))
     return Batch(tuple(batch), before)
-
-
-def _examined(files: HistoryFiles, hour: FoundHour, damaged: Mapping[str, str]) -> ExaminedHour:
-    paths = [file.path for file in hour.files if file.path in damaged]
-    readable = [file for file in hour.files if file.path not in damaged]
-    results = each_of(files, partial(examined, files, hour=hour.start), readable)
-    sound = tuple(result for result in results if isinstance(result, Sound))
-    skipped = [
-        *(result for result in results if isinstance(result, Skipped)),
-        *(Skipped(each.file.path, MISPLACED) for each in sound if not each.is_of_its_hour),
-        *(Skipped(path, damaged[path]) for path in paths),
-    ]
-    return ExaminedHour(hour, sound, tuple(skipped))

@@ -6,26 +6,28 @@ task (`hour_task`), and published here with its record. Every table says what it
 ended anywhere leaves nothing that the next one would not make good.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import takewhile
 
 from pyspark.sql import SparkSession
 
 from spark.engine.jobs import is_on_one_machine, parallelism
 from spark.errors import SampleFilesDamaged, TableUnreadable
 from spark.figures import formatting
-from spark.pipeline.batches import DEFAULT_LIMITS, Batch, BatchLimits, batch_from
+from spark.pipeline.batches import DEFAULT_LIMITS, Batch, BatchLimits, ExaminedHour, batch_from
 from spark.pipeline.days import summarised
-from spark.pipeline.hour_task import StagedHour
-from spark.pipeline.lineage import Record, write_record
+from spark.pipeline.examining import examining
+from spark.pipeline.hour_task import StagedRange
+from spark.pipeline.lineage import Record, digest_of_all, write_record
 from spark.pipeline.plan import FoundHour, FoundHours, found_in
 from spark.pipeline.runs import Run, Say, staging_of
 from spark.pipeline.stage import staged_hours
 from spark.storage.protocol import HistoryFiles
 from spark.tables import layout
-from spark.tables.sample_files import Skipped
+from spark.tables.sample_files import Skipped, minute_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +126,10 @@ def _compact_hours(run: Run, hours: list[FoundHour], attempts: Attempts) -> None
             continue
         run.check()
         session = run.session()
-        limit = run.limits.of_batch_on(parallelism(session), is_cluster=not is_on_one_machine(session))
-        batch = batch_from(run.files, hours, at, limit, attempts.damaged)
+        limits = run.limits.on(parallelism(session), is_cluster=not is_on_one_machine(session))
+        changed = [hours[at], *takewhile(lambda hour: hour.has_changed, hours[at + 1 :])]
+        examined = examining(run, changed, limits, attempts.damaged)
+        batch = batch_from(examined, hours[at - 1] if at else None, limits.of_batch)
         _announce(run, batch)
         with closing(staged_hours(run, batch)) as staged:
             for record in _published(run, batch, staged):
@@ -142,15 +146,36 @@ def _announce(run: Run, batch: Batch) -> None:
     run.say(f"compacting {first:%Y-%m-%d %H:00}{until}: {rows} of {files}")
 
 
-def _published(run: Run, batch: Batch, staged: Iterable[StagedHour]) -> Iterator[Record]:
+def _published(run: Run, batch: Batch, staged: Iterable[Sequence[StagedRange]]) -> Iterator[Record]:
     """The record of each hour, once it is published."""
     started_from = batch.started_from
-    for hour, staged_hour in zip(batch.hours, staged, strict=True):
+    for hour, ranges in zip(batch.hours, staged, strict=True):
         run.check()
-        tables = {file.name: file.size for file in run.files.listed(staged_hour.folder, 0)}
-        record = replace(staged_hour.record, started_from=started_from, tables=tables)
-        write_record(run.files, staged_hour.folder, record)
+        folders = list(dict.fromkeys(each.folder for each in ranges))
+        tables = {file.name: file.size for folder in folders for file in run.files.listed(folder, 0)}
+        record = replace(_record_of(hour, ranges), started_from=started_from, tables=tables)
+        write_record(run.files, folders[0], record)
         run.refuse_if_lost()
-        run.files.publish(staged_hour.folder, layout.hour_folder(hour.name))
+        run.files.publish(folders, layout.hour_folder(hour.name))
         started_from = record.ends_with
         yield record
+
+
+def _record_of(hour: ExaminedHour, ranges: Sequence[StagedRange]) -> Record:
+    """Without what the hour before and the staged files decide."""
+    return Record(
+        files={file.name: file.size for file in hour.found.files},
+        started_from="",
+        carried=str(digest_of_all(each.carried for each in ranges)),
+        writers=_writers_at_end(hour, {cluster for each in ranges for cluster in each.clusters}),
+        skipped=hour.skipped,
+        bounds=hour.bounds,
+    )
+
+
+def _writers_at_end(hour: ExaminedHour, clusters: Iterable[str]) -> dict[str, str]:
+    """By cluster who counted in the last minute. `clusters`: those with a sample in it."""
+    if hour.chosen is None:
+        return {cluster: writer for cluster in sorted(clusters) for writer in hour.writers}
+    last = minute_of(hour.start + layout.HOUR) - 1
+    return {cluster: writer for (cluster, minute), writer in hour.chosen.items() if minute == last}

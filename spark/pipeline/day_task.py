@@ -1,7 +1,7 @@
 """What a Spark task does with a day: stages its hourly table, which is its hours' summaries, its daily table and
 its minutes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,8 @@ from spark.tables.topic_parts import Part, parts_of, topics_in
 
 LAGS_AT_ONCE = 1_500_000
 """Of whole topics; a lag and its wait take up to 90 bytes while their percentiles are found."""
+READ = (layout.SUMMARY, layout.PARTITIONS, layout.TOTALS, layout.PER_MINUTE)
+"""Tables of an hour."""
 LAGS = tuple(column for column in contract.TOTALS if column.name in {*contract.NAMES, "lag", "wait_seconds"})
 CHANGES = tuple(
     column for column in contract.PARTITIONS if column.name in {*contract.PLACE, "seconds", "produced", "consumed"}
@@ -31,10 +33,8 @@ class DayTask:
     staging: str
     """The run's folder."""
     day: str
-    hours: tuple[str, ...]
-    """Their names."""
-    hours_with_minutes: tuple[str, ...]
-    """Of them those that have a table of their minutes."""
+    hours: Mapping[str, tuple[tuple[str, ...], ...]]
+    """Of each of READ the paths of its files in each hour, in order of time; hours without a table are left out."""
     lags_at_once: int = LAGS_AT_ONCE
 
 
@@ -50,8 +50,8 @@ class StagedDay:
 
 def make_day(task: DayTask) -> StagedDay:
     """Raises TableUnreadable."""
-    hours = _in_order(joined(list(_tables(task, layout.SUMMARY, contract.SUMMARY))))
-    partitions = joined(list(_tables(task, layout.PARTITIONS, CHANGES)))
+    hours = _in_order(joined(list(_hours(task, layout.SUMMARY, contract.SUMMARY))))
+    partitions = joined(list(_hours(task, layout.PARTITIONS, CHANGES)))
     daily = daily_of(hours, partitions, _percentiles(task, hours))
     root = f"{task.staging}/{attempt()}"
     write_table(task.files, f"{root}/{layout.hourly_table(task.day)}", hours, contract.HOURLY)
@@ -67,12 +67,13 @@ def make_day(task: DayTask) -> StagedDay:
 def _write_minutes(task: DayTask, path: str) -> None:
     """Hour after hour: of a day with many groups, memory may not hold all minutes."""
     with written_table(task.files, path, contract.MINUTES, CLOSELY) as write:
-        for hour in task.hours_with_minutes:
-            write(minutes_of(read_table(task.files, layout.hour_table(hour, layout.PER_MINUTE), contract.PER_MINUTE)))
+        for hour in _hours(task, layout.PER_MINUTE, contract.PER_MINUTE):
+            write(minutes_of(hour))
 
 
-def _tables(task: DayTask, table: str, columns: Sequence[Column]) -> Iterator[TableRows]:
-    return (read_table(task.files, layout.hour_table(hour, table), columns) for hour in task.hours)
+def _hours(task: DayTask, table: str, columns: Sequence[Column]) -> Iterator[TableRows]:
+    for paths in task.hours[table]:
+        yield joined([read_table(task.files, path, columns) for path in paths])
 
 
 def _in_order(hours: TableRows) -> TableRows:
@@ -85,7 +86,7 @@ def _percentiles(task: DayTask, hours: TableRows) -> dict[str, Values]:
     cycles = np.bincount(place, hours["cycles"], len(topics)).astype(np.int64)
     percentiles = []
     for part in parts_of(dict(zip(topics, cycles.tolist(), strict=True)), task.lags_at_once):
-        lags = joined([_lags(task, hour, part) for hour in task.hours])
+        lags = joined([_lags(task, path, part) for paths in task.hours[layout.TOTALS] for path in paths])
         topic = numbered(*(lags[name] for name in contract.NAMES))
         order = np.argsort(topic, kind="stable")
         begins = begins_of(topic[order])
@@ -94,8 +95,7 @@ def _percentiles(task: DayTask, hours: TableRows) -> dict[str, Values]:
     return {name: np.concatenate([columns[name] for columns in percentiles]) for name in percentiles[0]}
 
 
-def _lags(task: DayTask, hour: str, part: Part) -> TableRows:
+def _lags(task: DayTask, path: str, part: Part) -> TableRows:
     """Of the totals."""
-    path = layout.hour_table(hour, layout.TOTALS)
     with unreadable(path):
         return part.of(rows_of(read_topics(task.files, path, LAGS, part.may_be_in), LAGS))

@@ -7,7 +7,7 @@ from functools import partial
 from spark.engine.tasks import outcomes, results_of
 from spark.errors import TableUnreadable
 from spark.figures import formatting
-from spark.pipeline.day_task import DayTask, StagedDay, make_day
+from spark.pipeline.day_task import READ, DayTask, StagedDay, make_day
 from spark.pipeline.lineage import Record, Summed, read_record, read_summed, write_record
 from spark.pipeline.plan import FoundHour
 from spark.pipeline.runs import Run
@@ -44,9 +44,11 @@ class Day:
             for name, each in self.made_from.items()
         )
 
-    @property
-    def hours_with_minutes(self) -> tuple[str, ...]:
-        return tuple(sorted(name for name, record in self.made_from.items() if record.has_minutes))
+    def paths(self, table: str) -> tuple[tuple[str, ...], ...]:
+        """Of the table's files in each hour that has it."""
+        hours = sorted(self.made_from.items())
+        has_it = ((name, each) for name, each in hours if each.has_minutes or table != layout.PER_MINUTE)
+        return tuple(tuple(each.paths(name, table)) for name, each in has_it)
 
     @property
     def has_begun_to_go(self) -> bool:
@@ -87,9 +89,7 @@ def _staged(run: Run, days: list[Day]) -> dict[Day, StagedDay | Exception]:
     run.check()
     for day in days:
         run.say(f"summarising {day.name}: {formatting.plural(len(day.made_from), 'hour')}")
-    tasks = [
-        DayTask(run.files, run.staging, day.name, tuple(sorted(day.made_from)), day.hours_with_minutes) for day in days
-    ]
+    tasks = [DayTask(run.files, run.staging, day.name, {table: day.paths(table) for table in READ}) for day in days]
     said = f"hourly, daily and minutes {days[0].name}" + (f" to {days[-1].name}" if len(days) > 1 else "")
     results = outcomes(run.session(), make_day, tasks, said, run.shown(tasks_of(said)))
     run.check()
@@ -102,4 +102,4 @@ def _publish(run: Run, day: Day, staged: StagedDay) -> None:
     run.refuse_if_lost()
     run.files.replace(staged.daily, layout.daily_table(day.name))
     run.files.replace(staged.minutes, layout.minutes_table(day.name))
-    run.files.publish(staged.hourly, layout.hourly_folder(day.name))
+    run.files.publish([staged.hourly], layout.hourly_folder(day.name))

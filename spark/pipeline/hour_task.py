@@ -1,10 +1,9 @@
 """What a Spark task does with hours of samples: reads them by pyarrow, applies the rules, and stages their tables.
 
-A task has one large hour, or several small ones, of which each starts from what the one before carries. An hour with
-more rows than fit into a task is made part by part; its tables grow by each.
+A task has neighbouring hours, of which each starts from what the one before carries; of large hours it has one range of
+topics. What has more rows than fit into memory is made part by part; its tables grow by each.
 """
 
-from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -13,7 +12,7 @@ from adapter.history.contract import SAMPLES
 from spark.engine.progress import Counts
 from spark.engine.tasks import attempt
 from spark.pipeline.batches import ExaminedHour
-from spark.pipeline.lineage import Record, digest_of
+from spark.pipeline.lineage import Digest, digest_of
 from spark.rules.carry import carried_on, last_known_of
 from spark.rules.deltas import OrderedSamples, deltas_of, ordered_samples
 from spark.rules.hourly import summary_of
@@ -24,9 +23,10 @@ from spark.rules.writer_choice import Chosen, Count, clusters_at, counts_of, is_
 from spark.storage.protocol import HistoryFiles
 from spark.tables import contract, layout
 from spark.tables.columns import TableRows, joined, none_of
-from spark.tables.parquet_tables import read_table, write_table, written_table
+from spark.tables.parquet_tables import read_part, write_table, written_table
 from spark.tables.sample_files import micros_of, minute_of
 from spark.tables.sample_reader import PART_ROWS, HourReader, Samples
+from spark.tables.topic_parts import Part
 
 TABLES = {
     layout.DELTAS: contract.DELTAS,
@@ -42,24 +42,37 @@ OF_A_TAIL = tuple(column for column in SAMPLES if column.name not in UNREAD)
 
 @dataclass(frozen=True, slots=True)
 class HoursTask:
-    """Neighbouring hours."""
+    """Neighbouring hours with the same bounds, or a range of them."""
 
     files: HistoryFiles
     staging: str
     """The run's folder."""
     hours: tuple[ExaminedHour, ...]
-    carry: str | None = None
-    """Path of the table that the first hour starts from; None: from nothing."""
+    range_number: int = 0
+    carry: tuple[str, ...] = ()
+    """Files of the table that the first hour starts from; none: from nothing."""
     part_rows: int = PART_ROWS
+
+    @property
+    def topics(self) -> Part:
+        return self.hours[0].ranges[self.range_number]
 
     @property
     def counts(self) -> Counts:
         sound = [file for hour in self.hours for file in hour.sound]
-        skipped = sum(len(hour.skipped) for hour in self.hours)
-        return Counts(sum(file.rows for file in sound), sum(file.file.size for file in sound), skipped)
+        ranges = len(self.hours[0].ranges)
+        skipped = sum(len(hour.skipped) for hour in self.hours) if self.range_number == 0 else 0
+        return Counts(
+            sum(file.rows for file in sound) // ranges, sum(file.file.size for file in sound) // ranges, skipped
+        )
 
     def reader(self, hour: ExaminedHour) -> HourReader:
-        return HourReader(self.files, hour.sound, self.part_rows)
+        return HourReader(self.files, hour.sound, self.part_rows, self.topics)
+
+    def carried(self) -> TableRows:
+        """What the first hour starts from, of the task's topics. Raises TableUnreadable."""
+        tables = [read_part(self.files, path, contract.CARRIED, self.topics) for path in self.carry]
+        return joined(tables) if tables else none_of(contract.CARRIED)
 
     def staged(self, folder: str) -> str:
         """Of this attempt alone."""
@@ -67,17 +80,20 @@ class HoursTask:
 
 
 @dataclass(frozen=True, slots=True)
-class StagedHour:
+class StagedRange:
+    """An hour, or a range of it."""
+
     folder: str
-    """Where all its tables are."""
-    record: Record
-    """Without `started_from`, which the hour before decides."""
+    """Where its files are."""
+    carried: Digest
+    """Of what it carries on."""
+    clusters: frozenset[str]
+    """Those with a sample in the hour's last minute."""
 
 
-def make_hours(task: HoursTask) -> list[StagedHour]:
+def make_hours(task: HoursTask) -> list[StagedRange]:
     """Stages the tables of each. Raises SampleFilesDamaged, and TableUnreadable where the table to start from is."""
-    empty = none_of(contract.CARRIED)
-    carried = empty if task.carry is None else read_table(task.files, task.carry, contract.CARRIED)
+    carried = task.carried()
     staged = []
     for hour in task.hours:
         staged_hour, carried = _make(task, hour, carried)
@@ -89,7 +105,7 @@ def stage_tails(task: HoursTask) -> list[str]:
     """For each hour the path of a table of what its samples alone carry on; reads few columns."""
     paths = []
     for hour in task.hours:
-        paths.append(task.staged(f"tails/{hour.name}.parquet"))
+        paths.append(task.staged(f"tails/{hour.name}-{task.range_number}.parquet"))
         write_table(task.files, paths[-1], _tail(task, hour), contract.CARRIED)
     return paths
 
@@ -100,14 +116,14 @@ def count_rows(task: HoursTask) -> list[Count]:
     return summed(count for samples in parts for count in counts_of(samples.rows, samples.writer, samples.writers))
 
 
-def _make(task: HoursTask, hour: ExaminedHour, before: TableRows) -> tuple[StagedHour, TableRows]:
-    folder = task.staged(layout.hour_folder(hour.name))
+def _make(task: HoursTask, hour: ExaminedHour, before: TableRows) -> tuple[StagedRange, TableRows]:
+    folder, ranges = task.staged(layout.hour_folder(hour.name)), len(hour.ranges)
     carried, clusters = [], set[str]()
     with ExitStack() as stack:
-        write = {
-            name: stack.enter_context(written_table(task.files, f"{folder}/{name}.parquet", columns))
-            for name, columns in TABLES.items()
-        }
+        write = {}
+        for table, columns in TABLES.items():
+            path = f"{folder}/{layout.table_files(table, ranges)[task.range_number]}"
+            write[table] = stack.enter_context(written_table(task.files, path, columns))
         for part, samples in task.reader(hour).parts():
             start, of_part = micros_of(hour.start), part.of(before)
             ordered = ordered_samples(_counting(samples, hour.chosen), of_part, start)
@@ -124,18 +140,8 @@ def _make(task: HoursTask, hour: ExaminedHour, before: TableRows) -> tuple[Stage
             write[layout.SUMMARY](summary_of(totals, partitions))
             write[layout.PER_MINUTE](per_minute_of(deltas, totals))
             write[layout.CARRY](carried[-1])
-    sizes = {file.name: file.size for file in hour.found.files}
     after = joined(carried)
-    record = Record(sizes, "", digest_of(after), _writers_at_end(hour, clusters), hour.skipped)
-    return StagedHour(folder, record), after
-
-
-def _writers_at_end(hour: ExaminedHour, clusters: Iterable[str]) -> dict[str, str]:
-    """By cluster who counted in the last minute. `clusters`: those with a sample in it."""
-    if hour.chosen is None:
-        return {cluster: writer for cluster in sorted(clusters) for writer in hour.writers}
-    last = minute_of(hour.start + layout.HOUR) - 1
-    return {cluster: writer for (cluster, minute), writer in hour.chosen.items() if minute == last}
+    return StagedRange(folder, digest_of(after), frozenset(clusters)), after
 
 
 def _tail(task: HoursTask, hour: ExaminedHour) -> TableRows:

@@ -6,17 +6,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spark.storage.protocol import File, HistoryFiles
 from spark.tables import layout
 from spark.tables.columns import TableRows
 from spark.tables.sample_files import MISPLACED, Skipped
+from spark.tables.topic_parts import Bounds
 
 RULES = 5
 """Of compaction itself: another number makes every hour be done again whose samples are there."""
 RULES_WITH_MINUTES = 5
 """The first by which an hour has a table of its minutes."""
 TEXT_BYTES = 8
+_ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,9 @@ class Record:
     skipped: tuple[Skipped, ...] = ()
     """What was left out of it."""
     tables: Mapping[str, int] = field(default_factory=dict)
-    """Name -> size of its tables; empty: written before records had them."""
+    """Name -> size of its tables' files; empty: written before records had them."""
+    bounds: Bounds = ()
+    """Of the parts that its tables have a file each of."""
     rules: int = RULES
 
     @property
@@ -43,8 +48,12 @@ class Record:
 
     @property
     def identity(self) -> str:
-        """The same however its hour was divided, which the sizes of its tables depend on."""
-        return _digest({name: value for name, value in asdict(self).items() if name != "tables"})
+        """The same however its hour was divided."""
+        return _digest({name: value for name, value in asdict(self).items() if name not in {"tables", "bounds"}})
+
+    def paths(self, hour: str, table: str) -> list[str]:
+        """Of the table's files; `hour`: the record's."""
+        return layout.hour_tables(hour, table, len(self.bounds) + 1)
 
     @property
     def has_minutes(self) -> bool:
@@ -70,7 +79,9 @@ def read_record(files: HistoryFiles, hour: str) -> Record | None:
     """`hour`: its name, `date=…/hour=…`. None: not compacted yet, or by something else."""
     try:
         document = json.loads(files.read(f"{layout.hour_folder(hour)}/{layout.RECORD}") or "{}")
-        record = Record(**{**document, "skipped": tuple(Skipped(**each) for each in document.get("skipped", ()))})
+        skipped = tuple(Skipped(**each) for each in document.get("skipped", ()))
+        bounds = tuple(tuple(topic) for topic in document.get("bounds", ()))
+        record = Record(**{**document, "skipped": skipped, "bounds": bounds})
     except (ValueError, TypeError, AttributeError):
         return None
     return record if isinstance(record.files, dict) and isinstance(record.writers, dict) else None
@@ -105,14 +116,43 @@ def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def digest_of(rows: TableRows) -> str:
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """Of rows, in any order and however they are divided: the sum of a number that each row's values give."""
+
+    rows: int
+    sum: int
+
+    def __str__(self) -> str:
+        return f"{self.rows}-{self.sum:016x}"
+
+
+def digest_of(rows: TableRows) -> Digest:
     """The same for the same values, whatever the places of their texts."""
-    whole = hashlib.sha256()
+    number = np.zeros(len(rows), np.uint64)
     for name in sorted(rows.columns):
-        values = rows[name]
-        if name in rows.texts:
-            hashes = [hashlib.sha256(text.encode()).digest()[:TEXT_BYTES] for text in rows.texts[name].to_pylist()]
-            # The last one is that of no text, whose place is -1.
-            values = np.frombuffer(b"".join([*hashes, bytes(TEXT_BYTES)]), np.uint64)[values]
-        whole.update(hashlib.sha256(np.ascontiguousarray(values).tobytes()).digest())
-    return f"{len(rows)}-{whole.hexdigest()[:16]}"
+        number = _mixed(number * _ODD + _bits_of(rows, name))
+    return Digest(len(rows), int(number.sum(dtype=np.uint64)))
+
+
+def digest_of_all(digests: Iterable[Digest]) -> Digest:
+    """Of the rows that have these digests, together."""
+    parts = list(digests)
+    return Digest(sum(each.rows for each in parts), sum(each.sum for each in parts) % 2**64)
+
+
+def _bits_of(rows: TableRows, name: str) -> NDArray[np.uint64]:
+    values = rows[name]
+    if name in rows.texts:
+        hashes = [hashlib.sha256(text.encode()).digest()[:TEXT_BYTES] for text in rows.texts[name].to_pylist()]
+        # The last one is that of no text, whose place is -1.
+        return np.frombuffer(b"".join([*hashes, bytes(TEXT_BYTES)]), np.uint64)[values]
+    numbers = values.astype(np.float64 if values.dtype.kind == "f" else np.int64)
+    return numbers.view(np.uint64)
+
+
+def _mixed(number: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Every bit of the result depends on every bit of the number (the last steps of SplitMix64)."""
+    number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return number ^ (number >> np.uint64(31))

@@ -17,7 +17,7 @@ from spark.folds.topic_samples import Topics
 from spark.report.rows_task import or_refused
 from spark.storage.protocol import HistoryFiles
 from spark.tables import layout
-from spark.tables.columns import TableRows, rows_of
+from spark.tables.columns import TableRows, joined, rows_of
 from spark.tables.parquet_tables import read_topics
 from spark.tables.topic_parts import Names
 
@@ -47,8 +47,8 @@ class Slice:
 
     files: HistoryFiles
     fold: SampleFold
-    paths: tuple[str, ...]
-    """The fold's table of each hour, in order of time."""
+    hours: tuple[tuple[str, ...], ...]
+    """The files of the fold's table in each hour, in order of time."""
     keys: tuple[Names, ...]
     """Topics of whole groups, in order."""
     thresholds: tuple[int, ...]
@@ -66,13 +66,17 @@ class ExpectedSamples:
 def folded(task: Slice) -> pa.Table:
     """The kernel. Raises Unusable for a file that cannot be read."""
     topics = Topics(task.keys, np.array(task.thresholds, np.int64))
-    return task.fold.figures_of((_hour(task, path) for path in task.paths), topics)
+    return task.fold.figures_of((_hour(task, paths) for paths in task.hours), topics)
 
 
 def slices_of(
-    files: HistoryFiles, fold: SampleFold, paths: Sequence[str], topics: Iterable[ExpectedSamples], at_once: int
+    files: HistoryFiles,
+    fold: SampleFold,
+    hours: Sequence[tuple[str, ...]],
+    topics: Iterable[ExpectedSamples],
+    at_once: int,
 ) -> list[Slice]:
-    """`topics`: in order of their keys. `at_once`: how many tasks run side by side."""
+    """`hours`: as a slice has them; `topics`: in order of their keys. `at_once`: how many tasks run side by side."""
     groups = [list(of_group) for _, of_group in itertools.groupby(topics, key=lambda topic: topic.key[:2])]
     rows = np.cumsum([sum(topic.samples for topic in group) for group in groups])
     total = int(rows[-1]) if len(rows) else 0
@@ -82,12 +86,16 @@ def slices_of(
     for _, together in itertools.groupby(zip(place, groups, strict=True), key=lambda each: each[0]):
         own = [topic for _, group in together for topic in group]
         keys, thresholds = tuple(topic.key for topic in own), tuple(topic.threshold for topic in own)
-        slices.append(Slice(files, fold, tuple(paths), keys, thresholds))
+        slices.append(Slice(files, fold, tuple(hours), keys, thresholds))
     return slices
 
 
-def _hour(task: Slice, path: str) -> TableRows:
+def _hour(task: Slice, paths: Iterable[str]) -> TableRows:
     """The row groups that may have one of the topics."""
+    return joined([_rows_in(task, path) for path in paths])
+
+
+def _rows_in(task: Slice, path: str) -> TableRows:
     first, last = task.keys[0], task.keys[-1]
     with or_refused(task.files, path):
         table = read_topics(

@@ -4,6 +4,7 @@ its own credentials, and only wanted rows and columns leave a task."""
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import groupby
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -17,7 +18,7 @@ from spark.figures.model import NUMBERS
 from spark.figures.periods import DAY, Wanted
 from spark.report.rows_task import TableRead, rows_in
 from spark.report.samples_task import ExpectedSamples, SampleFold, folded, slices_of
-from spark.storage.protocol import File, HistoryFiles
+from spark.storage.protocol import HistoryFiles
 from spark.tables import layout
 from spark.tables.contract import DAILY, HOURLY, NAMES, PARTITIONS
 from spark.tables.sample_files import micros_of
@@ -44,7 +45,7 @@ class Tables:
 
     def partitions(self, topics: Mapping[datetime, Collection[Names]]) -> pa.Table:
         """Of these topics in each hour. No other row leaves a task: an hour may have a million partitions."""
-        paths = self._of_hours(layout.PARTITIONS, topics)
+        paths = [path for hour in self._of_hours(layout.PARTITIONS, topics) for path in hour]
         columns = ("starts_at", *SHARES)
         reading = self._reading(paths, PARTITIONS, columns, "starts_at", layout.HOUR, Wanted())
         reading = replace(reading, topics={micros_of(hour): frozenset(names) for hour, names in topics.items()})
@@ -52,9 +53,9 @@ class Tables:
 
     def folded(self, fold: SampleFold, hours: Iterable[datetime], topics: Iterable[ExpectedSamples]) -> pa.Table:
         """The fold's result of the topics over these hours."""
-        paths = self._of_hours(fold.table, hours)
-        tasks = slices_of(self.files, fold, paths, topics, parallelism(self.session))
-        said = f"samples of {fold.table}, {formatting.plural(len(paths), 'hour')}"
+        of_hours = self._of_hours(fold.table, hours)
+        tasks = slices_of(self.files, fold, of_hours, topics, parallelism(self.session))
+        said = f"samples of {fold.table}, {formatting.plural(len(of_hours), 'hour')}"
         return pa.concat_tables([empty_table(fold.schema), *run(self.session, folded, tasks, said)])
 
     def frame(self, rows: pa.Table, said: str) -> DataFrame:
@@ -83,8 +84,9 @@ class Tables:
         """`2026-11-20` -> its file of the hourly table."""
         return {file.folder.rpartition("=")[2]: file.path for file in self.files.listed(layout.HOURLY, 1)}
 
-    def _of_hours(self, table: str, hours: Iterable[datetime]) -> list[str]:
-        """In order of time; of some hours nothing may be left."""
-        wanted = {layout.hour_table(layout.hour_name(hour), table) for hour in hours}
-        stored: list[File] = self.files.listed(layout.HOURS, 2)
-        return [file.path for file in stored if file.path in wanted]
+    def _of_hours(self, table: str, hours: Iterable[datetime]) -> list[tuple[str, ...]]:
+        """The table's files of each hour, in order of time; of some hours nothing may be left."""
+        wanted = {layout.hour_folder(layout.hour_name(hour)) for hour in hours}
+        stored = [file for file in self.files.listed(layout.HOURS, 2) if layout.is_of_table(file.name, table)]
+        by_hour = groupby((file for file in stored if file.folder in wanted), lambda file: file.folder)
+        return [tuple(file.path for file in of_hour) for _, of_hour in by_hour]

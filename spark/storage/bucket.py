@@ -5,8 +5,9 @@ Nothing in a bucket can be renamed. What a run stages are objects, too, which th
 
 import contextlib
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import groupby
 from pathlib import PurePosixPath
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from adapter.history.buckets import opened
 from adapter.history.errors import HistoryUnwritable, translated
 from adapter.location import Bucket
 from spark.errors import Replaced, Unavailable, Unusable, is_of_system
-from spark.storage.protocol import File, in_order, is_below_hidden, is_hidden, read_again
+from spark.storage.protocol import File, each_of, in_order, is_below_hidden, is_hidden, read_again
 
 AT_ONCE = 24
 """Objects that are read side by side: a small one takes hardly longer than the way there and back."""
@@ -114,13 +115,13 @@ class BucketFiles:
             yield stream
             self._put(path, stream.getvalue())
 
-    def publish(self, staged: str, target: str) -> None:
+    def publish(self, staged: Sequence[str], target: str) -> None:
         """The store copies each object: one PUT, and a reader finds the old one or the new one."""
-        new = self._names_in(staged)
+        new = {name: f"{folder}/{name}" for folder in staged for name in self._names_in(folder)}
         for old in sorted(set(self._names_in(target)) - set(new)):
             self._delete(f"{target}/{old}", self._store.delete_file)
-        for name in in_order(new):
-            self._copy(f"{staged}/{name}", f"{target}/{name}")
+        for _, names in groupby(in_order(new), is_hidden):
+            each_of(self, lambda name: self._copy(new[name], f"{target}/{name}"), list(names))
 
     def replace(self, staged: str, target: str) -> None:
         self._copy(staged, target)

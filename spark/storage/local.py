@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,10 +76,12 @@ class LocalFiles:
         written.write_text(text, encoding="utf-8")
         written.replace(target)
 
-    def publish(self, staged: str, target: str) -> None:
+    def publish(self, staged: Sequence[str], target: str) -> None:
         """A reader finds the old folder or the new one, whole. The old one is set aside, for a reader that has found it
         and is about to list it."""
-        new, old = self.root / staged, self.root / target
+        (new, *others), old = [self.root / each for each in staged], self.root / target
+        for file in [file for other in others for file in other.iterdir()]:
+            file.rename(new / file.name)
         self._forget_replaced()
         if not old.exists():
             old.parent.mkdir(parents=True, exist_ok=True)

@@ -71,8 +71,9 @@ class HistoryFiles(Protocol):
     def created(self, path: str) -> contextlib.AbstractContextManager[str | pa.NativeFile]:
         """What pyarrow writes a staged file to; the file is there when the block ends without an error."""
 
-    def publish(self, staged: str, target: str) -> None:
-        """Puts the staged folder in the place of the target, which may not exist yet. Folders have no folders in them.
+    def publish(self, staged: Sequence[str], target: str) -> None:
+        """Puts the files of all staged folders, as one folder, in the place of the target, which may not exist yet.
+        Folders have no folders in them, and no two of them a file of the same name.
 
         A reader that lists and reads meanwhile finds the target at any time, each of its files once. On this machine it
         finds one folder or the other, as the two are exchanged at once. In a bucket, and on file systems that cannot do

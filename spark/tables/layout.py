@@ -1,16 +1,17 @@
 """Where the tables lie, relative to the history's location. No other module spells these paths.
 
 <location>/samples/date=YYYY-MM-DD/hour=HH/<writer>-<first sample, UTC>.parquet
-<location>/hours/date=YYYY-MM-DD/hour=HH/    deltas, totals, partitions, summary, per_minute and carry .parquet;
-                                              _record.json
+<location>/hours/date=YYYY-MM-DD/hour=HH/    deltas, totals, partitions, summary, per_minute and carry .parquet, or of
+                                              a large hour -00.parquet, -01.parquet, …; _record.json
 <location>/hourly/date=YYYY-MM-DD/           hourly.parquet, _record.json
 <location>/daily/YYYY-MM-DD.parquet
 <location>/minutes/YYYY-MM-DD.parquet
 
 A compacted hour has every one of its files, also those without a row, and keeps their names when it is made again: so
-`hours/*/*/deltas.parquet` finds each hour once.
+`hours/*/*/deltas*.parquet` finds each row once.
 """
 
+import re
 from datetime import UTC, datetime, timedelta
 
 HOUR = timedelta(hours=1)
@@ -20,6 +21,8 @@ SAMPLES, HOURS, HOURLY, DAILY, MINUTES = "samples", "hours", "hourly", "daily", 
 DELTAS, TOTALS, PARTITIONS, SUMMARY, CARRY = "deltas", "totals", "partitions", "summary", "carry"
 PER_MINUTE = "per_minute"
 TABLES_OF_AN_HOUR = (DELTAS, TOTALS, PARTITIONS, SUMMARY, PER_MINUTE, CARRY)
+OF_TABLE = re.compile(r"(-\d+)?\.parquet")
+"""What comes after the table in the name of a file."""
 RECORD = "_record.json"
 """Says what a folder's tables were made from. Spark's readers of whole folders ignore such a name."""
 
@@ -57,9 +60,19 @@ def hour_of(path: str) -> str:
     return "/".join(path.split("/")[1:3])
 
 
-def hour_table(hour: str, table: str) -> str:
-    """`table`: one of TABLES_OF_AN_HOUR."""
-    return f"{hour_folder(hour)}/{table}.parquet"
+def table_files(table: str, parts: int) -> list[str]:
+    """Names of a table's files, in the order of the topics in them. `table`: one of TABLES_OF_AN_HOUR."""
+    return [f"{table}.parquet"] if parts == 1 else [f"{table}-{part:02}.parquet" for part in range(parts)]
+
+
+def hour_tables(hour: str, table: str, parts: int) -> list[str]:
+    """Paths of these files."""
+    return [f"{hour_folder(hour)}/{name}" for name in table_files(table, parts)]
+
+
+def is_of_table(file_name: str, table: str) -> bool:
+    """Whether a file in an hour's folder belongs to the table."""
+    return file_name.startswith(table) and OF_TABLE.fullmatch(file_name.removeprefix(table)) is not None
 
 
 def day_of(hour: str) -> str:

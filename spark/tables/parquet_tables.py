@@ -1,7 +1,7 @@
 """Tables that compaction makes, as Parquet: read as rows, and written part by part."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from spark.errors import TableUnreadable, is_of_system
 from spark.storage.protocol import HistoryFiles, read_again
 from spark.tables.columns import TableRows, none_of, rows_of, table_of
 from spark.tables.contract import NAMES
-from spark.tables.topic_parts import Names
+from spark.tables.topic_parts import WHOLE, Names, Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,14 @@ def read_table(files: HistoryFiles, path: str, contract: Sequence[Column]) -> Ta
     return read_again(read)
 
 
+def read_part(files: HistoryFiles, path: str, contract: Sequence[Column], part: Part) -> TableRows:
+    """As `read_table`, the rows of some topics."""
+    if part == WHOLE:
+        return read_table(files, path, contract)
+    with unreadable(path):
+        return part.of(rows_of(read_topics(files, path, contract, part.may_be_in), contract))
+
+
 def read_topics(
     files: HistoryFiles, path: str, contract: Sequence[Column], may_have: Callable[[Names, Names], bool]
 ) -> pa.Table:
@@ -66,14 +74,23 @@ def read_topics(
 
 def groups_with(metadata: pq.FileMetaData, may_have: Callable[[Names, Names], bool]) -> list[int]:
     """Numbers of the row groups that may have a wanted topic, as in `read_topics`."""
+    return [number for number, bounds in enumerate(topics_of_groups(metadata)) if not bounds or may_have(*bounds)]
+
+
+def topics_of_groups(metadata: pq.FileMetaData) -> list[tuple[Names, Names] | None]:
+    """For each row group names that bound its topics: none is smaller than the first or larger than the second."""
     places = [metadata.schema.names.index(name) for name in NAMES]
-    groups = []
-    for number in range(metadata.num_row_groups):
-        names = [metadata.row_group(number).column(place).statistics for place in places]
-        is_bounded = all(each is not None and each.has_min_max for each in names)
-        if not is_bounded or may_have(tuple(it.min for it in names), tuple(it.max for it in names)):
-            groups.append(number)
-    return groups
+    return [_bounds_in(metadata.row_group(number), places) for number in range(metadata.num_row_groups)]
+
+
+def _bounds_in(group: pq.RowGroupMetaData, places: Iterable[int]) -> tuple[Names, Names] | None:
+    names = [group.column(place).statistics for place in places]
+    if not all(each is not None and each.has_min_max for each in names):
+        return None
+    try:
+        return tuple(it.min for it in names), tuple(it.max for it in names)
+    except UnicodeDecodeError:
+        return None
 
 
 @contextlib.contextmanager

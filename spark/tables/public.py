@@ -65,7 +65,7 @@ class PublicTable:
         return {DATE: start.date(), **({HOUR: start.hour} if self.span == layout.HOUR else {})}
 
     def _has(self, file: File) -> bool:
-        is_named = self.root != layout.HOURS or file.name == f"{self.name}.parquet"
+        is_named = self.root != layout.HOURS or layout.is_of_table(file.name, self.name)
         return is_named and file.name.endswith(".parquet") and self.start_of(file.path) is not None
 
     def _bounds(self, path: str) -> dict[str, Range]:

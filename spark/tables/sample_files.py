@@ -1,6 +1,7 @@
 """The history's files: the meaning of their names, which of them are valid, and how values can be invalid."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -14,6 +15,8 @@ from spark.storage.protocol import File, HistoryFiles
 from spark.tables.columns import ARROW_TYPES
 from spark.tables.contract import HOUR_MICROS
 from spark.tables.layout import EPOCH
+from spark.tables.parquet_tables import topics_of_groups
+from spark.tables.topic_parts import GroupOfRows
 
 MISPLACED = "holds rows of another hour than its folder's; they are left out"
 DAMAGED = "is damaged: its footer can be read, its rows cannot"
@@ -36,6 +39,8 @@ class Sound:
     writer: str
     rows: int
     is_of_its_hour: bool
+    groups: tuple[GroupOfRows, ...] = ()
+    """Without those whose topics the footer does not bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,14 @@ def examined(files: HistoryFiles, file: File, hour: datetime) -> Sound | Skipped
         return Skipped(file.path, "is torn, or no Parquet file")
     if reason:
         return Skipped(file.path, reason)
-    return Sound(file, writer_of(file.name), metadata.num_rows, _lies_within(metadata, hour))
+    is_of_its_hour = _lies_within(metadata, hour)
+    return Sound(file, writer_of(file.name), metadata.num_rows, is_of_its_hour, tuple(_groups_in(metadata)))
+
+
+def _groups_in(metadata: pq.FileMetaData) -> Iterator[GroupOfRows]:
+    for number, bounds in enumerate(topics_of_groups(metadata)):
+        if bounds:
+            yield GroupOfRows(*bounds, metadata.row_group(number).num_rows)
 
 
 def _lies_within(metadata: pq.FileMetaData, hour: datetime) -> bool:

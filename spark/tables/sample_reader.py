@@ -19,7 +19,7 @@ from spark.storage.protocol import HistoryFiles, each_of
 from spark.tables.columns import Ints, TableRows, joined, none_of, rows_of
 from spark.tables.contract import NAMES
 from spark.tables.layout import HOUR, hour_of, start_of
-from spark.tables.parquet_tables import opened
+from spark.tables.parquet_tables import groups_with, opened, topics_of_groups
 from spark.tables.sample_files import DAMAGED, Sound, fault_of, micros_of
 from spark.tables.topic_parts import WHOLE, Names, Part, parts_of, topics_in
 
@@ -61,6 +61,14 @@ class _Groups:
     metadata: pq.FileMetaData
     numbers: list[int]
 
+    def rows_in(self, part: Part) -> int:
+        """About so many: half of those of a group that has other topics, too."""
+        bounds, rows = topics_of_groups(self.metadata), 0
+        for number in self.numbers:
+            topics, in_group = bounds[number], self.metadata.row_group(number).num_rows
+            rows += in_group // 2 if topics and not all(map(part.has, topics)) else in_group
+        return rows
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sorted:
@@ -87,6 +95,8 @@ class HourReader:
     files: HistoryFiles
     sound: Sequence[Sound]
     part_rows: int = PART_ROWS
+    within: Part = WHOLE
+    """Topics that are wanted."""
 
     @property
     def writers(self) -> tuple[str, ...]:
@@ -106,11 +116,15 @@ class HourReader:
         """Topics that are read at once, and of each file the row groups that may have them; None: all.
         Files whose rows are in no order are read once for each chunk."""
         limit = PARTS_AT_ONCE * self.part_rows
-        if sum(each.rows for each in self.sound) <= limit:
+        if self.within == WHOLE and sum(each.rows for each in self.sound) <= limit:
             yield WHOLE, [None] * len(self.sound)
             return
+        within = self._each(self._groups_within) if self.within != WHOLE else []
+        if within and sum(each.rows_in(self.within) for each in within) <= limit:
+            yield self.within, within
+            return
         contents = self._each(self._contents_of)
-        for chunk in parts_of(sum((each.rows for each in contents), Counter()), limit):
+        for chunk in parts_of(sum((each.rows for each in contents), Counter()), limit, self.within):
             yield chunk, [each.groups_of(chunk) for each in contents]
 
     def _sorted(self, sound: Sound, groups: _Groups | None, chunk: Part, columns: Sequence[Column]) -> _Sorted:
@@ -140,12 +154,20 @@ class HourReader:
             raise SampleFilesDamaged(reasons)
         return [result for result in results if not isinstance(result, _Faulty)]
 
+    def _groups_within(self, sound: Sound) -> _Groups:
+        metadata = pq.read_metadata(self.files.footer_source(sound.file))
+        return _Groups(metadata, groups_with(metadata, self.within.may_be_in))
+
     def _contents_of(self, sound: Sound) -> _Contents:
         counts: Counter[Names] = Counter()
         groups: list[tuple[Names, Names] | None] = []
         with opened(self.files, sound.file.path, NAME_COLUMNS) as file:
+            wanted = groups_with(file.metadata, self.within.may_be_in)
             for number in range(file.num_row_groups):
-                rows = _checked(file.read_row_group(number, list(NAMES)), NAME_COLUMNS)
+                if number not in wanted:
+                    groups.append(None)
+                    continue
+                rows = self.within.of(_checked(file.read_row_group(number, list(NAMES)), NAME_COLUMNS))
                 topics, place = topics_in(rows)
                 counts.update(dict(zip(topics, np.bincount(place).tolist(), strict=True)))
                 groups.append((topics[0], topics[-1]) if topics else None)

@@ -1,8 +1,10 @@
 """Topics in order, divided into parts: whatever is computed of whole topics is computed part by part."""
 
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -11,6 +13,9 @@ from spark.tables.contract import NAMES
 
 Names = tuple[str, ...]
 """Cluster, group and topic, or cluster and group."""
+
+Bounds = tuple[Names, ...]
+"""Topics after each of which another part begins, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +45,22 @@ class Part:
         """Whether any of these topics lies between two."""
         return (self.after is None or self.after < last) and (self.until is None or first <= self.until)
 
+    def overlaps(self, other: "Part") -> bool:
+        """Whether a topic can be in both."""
+        begins_before = other.until is None or self.after is None or self.after < other.until
+        return begins_before and (self.until is None or other.after is None or other.after < self.until)
+
 
 WHOLE = Part()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOfRows:
+    """What a footer says of the topics in a row group: none is smaller than the first or larger than the last."""
+
+    first: Names
+    last: Names
+    rows: int
 
 
 def topics_in(rows: TableRows) -> tuple[list[Names], Ints]:
@@ -55,6 +74,11 @@ def topics_in(rows: TableRows) -> tuple[list[Names], Ints]:
     ], place
 
 
+def parts_between(bounds: Bounds) -> list[Part]:
+    """One more than there are bounds; together they have all topics."""
+    return [Part(after, until) for after, until in pairwise((None, *bounds, None))]
+
+
 def parts_of(rows: Mapping[Names, int], limit: int, within: Part = WHOLE) -> Iterator[Part]:
     """As few as have no more rows than the limit, or one topic. `rows`: of each topic of `within`."""
     after, before, number = within.after, None, 0
@@ -65,3 +89,23 @@ def parts_of(rows: Mapping[Names, int], limit: int, within: Part = WHOLE) -> Ite
         number += rows[topic]
         before = topic
     yield Part(after, within.until)
+
+
+def bounds_of(groups: Sequence[GroupOfRows], limit: int) -> Bounds:
+    """Of as many parts as have about so many rows; fewer where a single topic has more, or rows are in no order."""
+    number = -(-sum(group.rows for group in groups) // limit)
+    if number <= 1:
+        return ()
+    ordered = sorted(groups, key=lambda group: group.first)
+    ends = list(accumulate(group.rows for group in ordered))
+    lasts = {ordered[bisect_left(ends, ends[-1] * each // number)].last for each in range(1, number)}
+    last = max(group.last for group in groups)
+    return tuple(sorted(topic for topic in lasts if topic < last))
+
+
+def most_rows(groups: Iterable[GroupOfRows], bounds: Bounds) -> int:
+    """Of the largest part, more or less."""
+    rows = Counter[int]()
+    for group in groups:
+        rows[bisect_left(bounds, group.last)] += group.rows
+    return max(rows.values(), default=0)

@@ -6,6 +6,9 @@ from typing import Any
 import pytest
 
 from benchmarks.history.replay import Costs, History, costs_in, replayed, scheduled
+from spark.pipeline.batches import BatchLimits
+
+RANGE = BatchLimits().of_range
 
 
 def test_a_task_goes_to_the_core_that_is_free_first() -> None:
@@ -14,25 +17,35 @@ def test_a_task_goes_to_the_core_that_is_free_first() -> None:
     assert scheduled([], 4) == 0
 
 
-def test_a_month_takes_a_round_of_hours_for_each_time_that_it_fills_the_cores() -> None:
-    """Two hours to a core, and a quarter of the time before for what all but the last carry on."""
-    month = History(hours=16, rows=1_000_000, series=1000)
-    costs = Costs(tail=1e-6 / 4, delta=1e-6, fold=0, start=0)
+def test_an_hour_has_a_task_for_each_range_of_its_topics() -> None:
+    """And all hours but the last one for what they carry on, a quarter of the time."""
+    month = History(hours=16, rows=2 * RANGE, series=1000, files=12)
+    costs = Costs(footer=0, tail=1 / RANGE / 4, fold=0, delta=1 / RANGE, start=0)
 
     replay = replayed(month, costs, 8)
 
-    assert replay.makespan == pytest.approx(2 + 2 / 4)
-    assert replay.work == pytest.approx(16 + 15 / 4)
-    assert replay.ratio == pytest.approx(2.5 / ((16 + 15 / 4) / 8))
+    assert replay.work == pytest.approx(32 + 30 / 4)
+    assert replay.makespan == pytest.approx(4 + 4 / 4)
+    assert replay.ratio == pytest.approx(5 / ((32 + 30 / 4) / 8))
 
 
-def test_what_the_driver_folds_is_done_by_no_core() -> None:
-    month = History(hours=3, rows=1_000_000, series=1000)
+def test_what_is_carried_is_added_up_hour_after_hour_by_a_few_tasks() -> None:
+    month = History(hours=4, rows=RANGE, series=1000, files=1)
 
-    assert replayed(month, Costs(0, 0, 1e-3, 5), 512).makespan == pytest.approx(5 + 2)
+    replay = replayed(month, Costs(0, 0, fold=1e-3, delta=0, start=5), 512)
+
+    assert replay.makespan == pytest.approx(5 + 3 / 4)
+    assert replay.work == pytest.approx(3)
 
 
-def job(number: int, said: str, began: int, ended: int, *seconds: float) -> list[dict[str, Any]]:
+@pytest.mark.parametrize(("files", "seconds"), [(1, 16), (40, 40)], ids=["by the driver", "by tasks"])
+def test_footers_of_many_files_are_read_by_tasks(files: int, seconds: float) -> None:
+    month = History(hours=16, rows=RANGE, series=1, files=files)
+
+    assert replayed(month, Costs(1, 0, 0, 0, 0), 16).makespan == pytest.approx(seconds)
+
+
+def job(number: int, said: str, began: int, *seconds: float) -> list[dict[str, Any]]:
     properties = {"spark.job.description": said}
     return [
         {
@@ -50,21 +63,24 @@ def job(number: int, said: str, began: int, ended: int, *seconds: float) -> list
             }
             for each in seconds
         ),
-        {"Event": "SparkListenerJobEnd", "Job ID": number, "Completion Time": ended},
     ]
 
 
 def test_costs_are_those_of_the_event_log() -> None:
     events = [
         {"Event": "SparkListenerApplicationStart", "Timestamp": 1_000},
-        *job(0, "last values of 2026-11-20 00:00, 12 million rows", 4_000, 7_000, 3),
-        *job(1, "deltas 2026-11-20 00:00, 24 million rows", 8_200, 20_000, 11, 13),
-        *job(2, "hourly, daily and minutes 2026-11-20", 20_000, 21_000, 1),
+        *job(0, "last values of 2026-11-20 00:00, 36 million rows", 4_000, 4, 5),
+        *job(1, "starts of 2026-11-20 00:00, 36 million rows", 8_200, 2),
+        *job(2, "deltas 2026-11-20 00:00, 54 million rows", 8_200, 11, 13),
+        *job(3, "deltas 2026-11-20 00:00, 54 million rows", 8_200, 30),
+        *job(4, "hourly, daily and minutes 2026-11-20", 20_000, 1),
     ]
+    hours = [History(1, 36_000_000, 1000, 12), History(1, 18_000_000, 1000, 6)]
 
-    costs = costs_in(map(json.dumps, events), History(hours=24, rows=1_000_000, series=10_000))
+    costs = costs_in(map(json.dumps, events), 0.5, hours)
 
-    assert costs.tail == pytest.approx(3 / 12e6)
-    assert costs.delta == pytest.approx(24 / 24e6)
-    assert costs.fold == pytest.approx(1.2 / (12 * 10_000))
+    assert costs.footer == 0.5
+    assert costs.tail == pytest.approx(9 / 36e6)
+    assert costs.fold == pytest.approx(2 / 1000)
+    assert costs.delta == pytest.approx(54 / 54e6)
     assert costs.start == pytest.approx(3)

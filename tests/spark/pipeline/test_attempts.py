@@ -4,7 +4,7 @@ import contextlib
 import errno
 import itertools
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from local.processes import wait_until
 from spark.engine import tasks as engine
 from spark.engine.progress import Counts, Progress
 from spark.errors import TableUnreadable
-from spark.pipeline import day_task, days, hour_task, stage
+from spark.pipeline import day_task, days, fold_task, hour_task, stage
 from spark.pipeline.batches import BatchLimits, ExaminedHour
 from spark.pipeline.compact import compact
 from spark.pipeline.plan import FoundHour
@@ -45,16 +45,17 @@ def test_second_attempts_at_any_task_change_nothing_whenever_they_end(
     numbers = itertools.count()
     given: list[tuple[Kernel, Sequence[Any]]] = []
 
-    def twice(session: SparkSession, kernel: Kernel, tasks: Sequence[Any], *words: Any) -> list[Any]:  # noqa: ANN401
+    def twice(session: SparkSession, kernel: Kernel, tasks: Sequence[Any], *words: Any) -> Iterator[Any]:  # noqa: ANN401
         given.append((kernel, tasks))
         results = list(engine.arriving(session, kernel, tasks, *words))
         list(engine.arriving(session, kernel, tasks, *words))
-        return results
+        return iter(results)
 
-    for module in (hour_task, day_task):
+    for module in (hour_task, fold_task, day_task):
         monkeypatch.setattr(module, "attempt", lambda: f"attempt-{next(numbers)}")
     monkeypatch.setattr(stage, "arriving", twice)
-    monkeypatch.setattr(days, "outcomes", twice)
+    monkeypatch.setattr(stage, "run_tasks", lambda *given: list(twice(*given)))
+    monkeypatch.setattr(days, "outcomes", lambda *given: list(twice(*given)))
     write(tmp_path, [sample(at, at, 2 * at, topic=topic) for at in (0, 10, 3600, 7200) for topic in ("a", "b")])
     compacted(tmp_path, limits=BatchLimits(of_task=1))
     published = contents(tmp_path)
@@ -64,7 +65,7 @@ def test_second_attempts_at_any_task_change_nothing_whenever_they_end(
             with contextlib.suppress(TableUnreadable):  # what it starts from was the run's, which is gone
                 kernel(task)
 
-    assert {kernel.__name__ for kernel, _ in given} == {"stage_tails", "make_hours", "make_day"}
+    assert {kernel.__name__ for kernel, _ in given} == {"stage_tails", "fold_tails", "make_hours", "make_day"}
     assert len(list(tmp_path.glob(".compacting-*/attempt-*"))) >= len(given)
     assert contents(tmp_path) == published
     again = compact(LocalFiles(tmp_path), no_session, NOW, NOW, lambda _: None)
@@ -129,7 +130,7 @@ def test_a_batch_grows_with_the_tasks_that_run_at_once() -> None:
     limits = BatchLimits()
 
     here, there = (
-        [limits.of_batch_on(cores, is_cluster=is_cluster) // 10**6 for cores in (1, 2, 8, 512)]
+        [limits.on(cores, is_cluster=is_cluster).of_batch // 10**6 for cores in (1, 2, 8, 512)]
         for is_cluster in (False, True)
     )
 
@@ -145,6 +146,7 @@ def test_jobs_are_described_by_what_they_make(tmp_path: Path) -> None:
 
     assert said == [
         "last values of 2026-11-20 06:00\u201307:00, 2 rows",
+        "starts of 2026-11-20 06:00\u201307:00, 2 rows",
         "deltas 2026-11-20 06:00\u201308:00, 4 rows",
         "hourly, daily and minutes 2026-11-20",
     ]

@@ -99,7 +99,7 @@ def test_random_histories_become_the_tables_that_the_oracle_makes(
 @given(st.integers(0, 2**32))
 def test_so_they_do_in_small_batches_tasks_and_parts(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     chance = Random(seed)  # noqa: S311 -- a history, no secret
-    limits = BatchLimits(chance.choice([400, 10_000]), chance.choice([100, 1000]), chance.choice([50, 200]))
+    limits = BatchLimits(*(chance.choice(each) for each in ([400, 10_000], [100, 1000], [50, 200], [20, 100, 1000])))
 
     assert_two_compactions_are_right(tmp_path_factory.mktemp("history"), chance, limits, histories=8)
 
@@ -107,7 +107,7 @@ def test_so_they_do_in_small_batches_tasks_and_parts(tmp_path_factory: pytest.Te
 def test_so_they_do_by_spark(spark_session: SparkSession, tmp_path: Path) -> None:
     chance = Random(7)  # noqa: S311 -- a history, no secret
 
-    assert_two_compactions_are_right(tmp_path, chance, BatchLimits(of_task=500), lambda: spark_session)
+    assert_two_compactions_are_right(tmp_path, chance, BatchLimits(of_task=500, of_range=100), lambda: spark_session)
 
 
 def assert_two_compactions_are_right(
@@ -135,7 +135,7 @@ def test_tables_and_records_do_not_depend_on_how_hours_are_divided(
 ) -> None:
     chance = Random(1)  # noqa: S311 -- a history, no secret
     written = [part for number in range(10) for part in history(f"c{number}", chance)]
-    for name, limits in (("whole", DEFAULT_LIMITS), ("divided", BatchLimits(500, 100, 50))):
+    for name, limits in (("whole", DEFAULT_LIMITS), ("divided", BatchLimits(500, 100, 50, 100))):
         monkeypatch.setattr(sample_reader, "PARTS_AT_ONCE", 12 if name == "whole" else 2)
         lay(tmp_path / name, written)
         compacted(tmp_path / name, limits=limits)
@@ -147,10 +147,12 @@ def test_tables_and_records_do_not_depend_on_how_hours_are_divided(
 
 
 def records_of(root: Path) -> dict[str, object]:
-    """Without the sizes of tables, whose groups of rows are parts of an hour."""
+    """Without how hours were divided, and the sizes of tables, whose files and groups of rows depend on it."""
     paths = root.glob("hours/*/*/_record.json")
     records = {str(path.relative_to(root)): json.loads(path.read_text()) for path in paths}
     assert all(record.pop("tables") for record in records.values())
+    bounds = [record.pop("bounds") for record in records.values()]
+    assert any(bounds) == (root.name == "divided")
     return records
 
 

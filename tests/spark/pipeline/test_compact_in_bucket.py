@@ -151,7 +151,7 @@ def test_a_driver_that_was_frozen_before_its_copies_cannot_mix_them_with_those_o
         compact(frozen, in_process, NOW, NOW, lambda _: None)
     compacted(small)
 
-    assert len(copies) == 2
+    assert len(copies) > 2
     seen = {key: content for key, content in store.below("history/").items() if not key.startswith(".")}
     assert seen == content_of(small)
 

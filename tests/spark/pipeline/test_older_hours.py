@@ -27,7 +27,7 @@ def of_an_earlier_release(root: Path, hour: str) -> None:
     (folder / layout.RECORD).write_text(json.dumps(record | {"rules": 4}))
     (folder / f"{layout.PER_MINUTE}.parquet").unlink()
     for table, columns in NEW.items():
-        path = root / layout.hour_table(hour, table)
+        path = root / layout.hour_tables(hour, table, 1)[0]
         rows = pq.ParquetFile(path).read().drop_columns(columns)
         pq.write_table(rows.filter(rows["seen_at"].is_valid()) if table == layout.CARRY else rows, path)
 

@@ -21,11 +21,12 @@ TASKS = """
 import sys
 from datetime import datetime, UTC
 from pathlib import Path
-from spark.pipeline.day_task import DayTask, make_day
+from spark.pipeline.day_task import READ, DayTask, make_day
 from spark.pipeline.batches import ExaminedHour
 from spark.pipeline.hour_task import HoursTask, make_hours
 from spark.pipeline.plan import found_in
 from spark.storage.local import LocalFiles
+from spark.tables.layout import hour_tables
 from spark.tables.sample_files import examined
 
 def peak():
@@ -38,7 +39,8 @@ sound = tuple(examined(files, file, hour.start) for file in hour.files)
 (made,) = make_hours(HoursTask(files, ".run", (ExaminedHour(hour, sound),), part_rows=limit))
 peaks.append(peak())
 (files.root / "hours").symlink_to(files.root / Path(made.folder).parents[1])
-make_day(DayTask(files, ".run", "2026-11-09", (hour.name,), (hour.name,), lags_at_once=limit // 10))
+paths = {table: (tuple(hour_tables(hour.name, table, 1)),) for table in READ}
+make_day(DayTask(files, ".run", "2026-11-09", paths, lags_at_once=limit // 10))
 peaks.append(peak())
 print(sum(each.rows for each in sound), *peaks)
 """

@@ -19,7 +19,7 @@ def test_of_an_hour_only_the_partitions_of_wanted_topics_leave_the_task(tmp_path
     write(tmp_path, [sample(at, 0, at, topic=topic, partition=p) for at in (0, 3600) for topic in "ab" for p in (0, 1)])
     compacted(tmp_path)
     files, second = LocalFiles(tmp_path), START + timedelta(hours=1)
-    paths = tuple(layout.hour_table(layout.hour_name(at), layout.PARTITIONS) for at in (START, second))
+    paths = tuple(layout.hour_tables(layout.hour_name(at), layout.PARTITIONS, 1)[0] for at in (START, second))
     columns = tuple(column for column in PARTITIONS if column.name in NAMES)
     wanted = {micros_of(START): {("main", "billing", "b")}, micros_of(second): {("main", "billing", "a")}}
 

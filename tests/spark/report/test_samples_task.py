@@ -30,7 +30,7 @@ def groups_of(slices: list[Slice]) -> list[list[str]]:
 
 def test_a_small_range_is_one_slice_also_without_a_sample() -> None:
     for of in (topics(10, 20, 30), topics(0), []):
-        slices = slices_of(FILES, LAGS, ["hour"], of, at_once=8)
+        slices = slices_of(FILES, LAGS, [("hour",)], of, at_once=8)
 
         assert [each.keys for each in slices] == ([tuple(topic.key for topic in of)] if of else [])
 
@@ -66,7 +66,7 @@ def test_a_task_reads_no_row_group_of_others(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(pq.ParquetFile, "read_row_groups", noted)
     keys = (("main", "b", "t"), ("main", "bb", "t"))
-    found = folded(Slice(LocalFiles(tmp_path), LAGS, paths, keys, (1, 1)))
+    found = folded(Slice(LocalFiles(tmp_path), LAGS, tuple((path,) for path in paths), keys, (1, 1)))
 
     assert read == [[1], [1]]
     assert [[row["samples"] for row in topics] for topics in found["topics"].to_pylist()] == [[2], [0]]
@@ -76,4 +76,4 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "torn.parquet").write_bytes(b"PAR1")
 
     with pytest.raises(Unusable, match=r"torn\.parquet cannot be read: "):
-        folded(Slice(LocalFiles(tmp_path), LAGS, ("torn.parquet",), (("main", "b", "t"),), (1,)))
+        folded(Slice(LocalFiles(tmp_path), LAGS, (("torn.parquet",),), (("main", "b", "t"),), (1,)))

@@ -75,7 +75,7 @@ def test_a_record_is_the_last_to_take_its_place_and_what_has_no_successor_goes_f
         files.write(f".run/deltas/{name}", "new")
     store.requests.clear()
 
-    files.publish(".run/deltas", "deltas/hour")
+    files.publish([".run/deltas"], "deltas/hour")
 
     names = ["part-0.parquet", "part-1.parquet", "_record.json"]
     assert store.changes()[:4] == [
@@ -91,7 +91,7 @@ def test_a_table_that_is_large_is_whole(store: FakeStore, files: BucketFiles) ->
     with files.created(".run/deltas/part-0.parquet") as target:
         target.write(content)
 
-    files.publish(".run/deltas", "deltas/hour")
+    files.publish([".run/deltas"], "deltas/hour")
 
     assert store.below("history/deltas/hour/") == {"part-0.parquet": content}
     with files.reading("deltas/hour/part-0.parquet") as source:

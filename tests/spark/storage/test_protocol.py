@@ -66,7 +66,7 @@ def test_a_staged_folder_takes_the_place_of_another_as_a_whole(made: Made, tmp_p
     files.write("table/place/c", "old")
     files.write(".run/new/b", "new")
 
-    files.publish(".run/new", "table/place")
+    files.publish([".run/new"], "table/place")
 
     assert [files.read(f"table/place/{name}") for name in "bc"] == ["new", None]
 

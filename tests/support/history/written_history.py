@@ -11,6 +11,9 @@ from adapter.history.contract import SAMPLES, VERSION, VERSION_KEY, Type
 
 START = datetime(2026, 11, 20, 6, tzinfo=UTC)
 
+ROW_GROUP = 40
+"""Rows of a group, so that a file of some more has several."""
+
 Row = dict[str, object]
 
 ARROW = {
@@ -64,14 +67,14 @@ def write_file(folder: Path, rows: Sequence[Row], writer: str = "adapter-0", ver
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{writer}-{first:%Y%m%dT%H%M%S.%fZ}.parquet"
     table = pa.Table.from_pylist(list(rows), SCHEMA).replace_schema_metadata({VERSION_KEY: str(version)})
-    pq.write_table(table, path)
+    pq.write_table(table, path, row_group_size=ROW_GROUP)
     return path
 
 
 def paths_of(root: Path, table: str) -> list[Path]:
     """As a plain glob finds them."""
     folder = table if table in {"samples", "hourly", "daily", "minutes"} else "hours"
-    found = root.glob(f"{folder}/**/{table if folder == 'hours' else '*'}.parquet")
+    found = root.glob(f"{folder}/**/{table if folder == 'hours' else ''}*.parquet")
     return sorted(path for path in found if not path.name.startswith((".", "_")))
 
 
