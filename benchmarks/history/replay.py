@@ -11,7 +11,7 @@ from spark.pipeline.examine_task import LANES_OF_A_RANGE
 from spark.pipeline.examining import FILES_OF_THE_DRIVER, HOURS_AHEAD
 
 Event = dict[str, Any]
-TAILS, STARTS, DELTAS = "last values of", "starts of", "deltas"
+TAILS, DELTAS = "last values of", "deltas"
 """How the descriptions of jobs begin."""
 
 
@@ -90,20 +90,20 @@ def scheduled(tasks: Iterable[float], cores: int) -> float:
     return max(free)
 
 
-def costs_in(log: Iterable[str], footer: float, hours: Sequence[History]) -> Costs:
-    """From Spark's event log of a compaction of these hours, of which the last need not be whole."""
+def costs_in(log: Iterable[str], footer: float, fold: float, hours: Sequence[History]) -> Costs:
+    """From Spark's event log of a compaction of these hours, of which the last need not be whole; `footer` and `fold`
+    are measured otherwise."""
     events = [json.loads(line) for line in log]
     jobs = [_job(event, events) for event in events if event["Event"] == "SparkListenerJobStart"]
 
     def seconds(said: str) -> float:
         return sum(job.seconds for job in jobs if job.said.startswith(said))
 
-    rows, before = sum(hour.rows for hour in hours), hours[:-1]
     return Costs(
         footer,
-        seconds(TAILS) / sum(hour.rows for hour in before),
-        seconds(STARTS) / sum(hour.series for hour in before),
-        seconds(DELTAS) / rows,
+        seconds(TAILS) / sum(hour.rows for hour in hours[:-1]),
+        fold,
+        seconds(DELTAS) / sum(hour.rows for hour in hours),
         jobs[0].began - _time(events, "SparkListenerApplicationStart", "Timestamp"),
     )
 

@@ -21,7 +21,7 @@ from spark.pipeline.batches import DEFAULT_LIMITS, Batch, BatchLimits, ExaminedH
 from spark.pipeline.days import summarised
 from spark.pipeline.examining import examining
 from spark.pipeline.hour_task import StagedRange
-from spark.pipeline.lineage import Record, digest_of_all, write_record
+from spark.pipeline.lineage import Record, digest_of_all, manifest_of_hour
 from spark.pipeline.plan import FoundHour, FoundHours, found_in
 from spark.pipeline.runs import Run, Say, staging_of
 from spark.pipeline.stage import staged_hours
@@ -54,7 +54,7 @@ def compact(  # noqa: PLR0913, PLR0917 - the command and tests bring these
     with files.reserved() as refuse_if_lost, staging_of(files, now) as staging:
         try:
             run = Run(files, staging, session, say, check, refuse_if_lost, limits, show)
-            return _compacted(run, lambda: found_in(files, min(until, now), now))
+            return _compacted(run, lambda: found_in(files, min(until, now), now, files.versioned))
         except BaseException:
             stop()
             raise
@@ -154,9 +154,8 @@ def _published(run: Run, batch: Batch, staged: Iterable[Sequence[StagedRange]]) 
         folders = list(dict.fromkeys(each.folder for each in ranges))
         tables = {file.name: file.size for folder in folders for file in run.files.listed(folder, 0)}
         record = replace(_record_of(hour, ranges), started_from=started_from, tables=tables)
-        write_record(run.files, folders[0], record)
         run.refuse_if_lost()
-        run.files.publish(folders, layout.hour_folder(hour.name))
+        run.files.publish(folders, layout.hour_folder(hour.name), manifest_of_hour(record))
         started_from = record.ends_with
         yield record
 

@@ -8,7 +8,7 @@ from spark.engine.tasks import outcomes, results_of
 from spark.errors import TableUnreadable
 from spark.figures import formatting
 from spark.pipeline.day_task import READ, DayTask, StagedDay, make_day
-from spark.pipeline.lineage import Record, Summed, read_record, read_summed, write_record
+from spark.pipeline.lineage import Record, Summed, manifest_of_day, read_record, read_summed
 from spark.pipeline.plan import FoundHour
 from spark.pipeline.runs import Run
 from spark.pipeline.wording import tasks_of
@@ -98,8 +98,7 @@ def _staged(run: Run, days: list[Day]) -> dict[Day, StagedDay | Exception]:
 
 def _publish(run: Run, day: Day, staged: StagedDay) -> None:
     summed = {hour: Summed(record.identity, tuple(sorted(record.used))) for hour, record in day.made_from.items()}
-    write_record(run.files, staged.hourly, summed)
     run.refuse_if_lost()
     run.files.replace(staged.daily, layout.daily_table(day.name))
     run.files.replace(staged.minutes, layout.minutes_table(day.name))
-    run.files.publish([staged.hourly], layout.hourly_folder(day.name))
+    run.files.publish([staged.hourly], layout.hourly_folder(day.name), manifest_of_day(summed))

@@ -2,13 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spark.storage.protocol import File, HistoryFiles
+from spark.errors import Unavailable
+from spark.storage.protocol import File, HistoryFiles, Manifest
 from spark.tables import layout
 from spark.tables.columns import TableRows
 from spark.tables.sample_files import MISPLACED, Skipped
@@ -16,6 +17,8 @@ from spark.tables.topic_parts import Bounds
 
 RULES = 5
 """Of compaction itself: another number makes every hour be done again whose samples are there."""
+OF_FILES = ("tables", "versions", "bounds")
+"""What a record says of the files of its hour."""
 RULES_WITH_MINUTES = 5
 """The first by which an hour has a table of its minutes."""
 TEXT_BYTES = 8
@@ -38,6 +41,8 @@ class Record:
     """What was left out of it."""
     tables: Mapping[str, int] = field(default_factory=dict)
     """Name -> size of its tables' files; empty: written before records had them."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Name -> version of these files: the ETag of an object; empty: written before records had them."""
     bounds: Bounds = ()
     """Of the parts that its tables have a file each of."""
     rules: int = RULES
@@ -49,7 +54,7 @@ class Record:
     @property
     def identity(self) -> str:
         """The same however its hour was divided."""
-        return _digest({name: value for name, value in asdict(self).items() if name not in {"tables", "bounds"}})
+        return _digest({name: value for name, value in asdict(self).items() if name not in OF_FILES})
 
     def paths(self, hour: str, table: str) -> list[str]:
         """Of the table's files; `hour`: the record's."""
@@ -67,8 +72,12 @@ class Record:
 
     def has_its_tables(self, stored: Iterable[File]) -> bool:
         """Whether nothing but these lies in the hour's folder. Another run that was frozen while it published, and went
-        on when it had lost its reservation, may have put one of its own there."""
-        return not self.tables or {file.name: file.size for file in stored} == self.tables
+        on when it had lost its reservation, may have put one of its own there. Versions are compared if both are
+        known."""
+        files = list(stored)
+        is_whole = not self.tables or {file.name: file.size for file in files} == self.tables
+        known = (file for file in files if file.version and file.name in self.versions)
+        return is_whole and all(self.versions[file.name] == file.version for file in known)
 
     def covers(self, files: Iterable[File]) -> bool:
         """Whether nothing new lies there; what is gone was removed by retention and stays in the tables."""
@@ -106,10 +115,20 @@ def read_summed(files: HistoryFiles, day: str) -> dict[str, Summed]:
         return {}
 
 
-def write_record(files: HistoryFiles, folder: str, record: Record | Mapping[str, Summed]) -> None:
-    """Into a folder that is staged: of an hour, or of the hours of a day."""
-    document = asdict(record) if isinstance(record, Record) else {hour: asdict(each) for hour, each in record.items()}
-    files.write(f"{folder}/{layout.RECORD}", json.dumps(document, indent=1))
+def manifest_of_hour(record: Record) -> Manifest:
+    """What is written beside its tables. Raises Unavailable where others lie there."""
+
+    def text(stored: Sequence[File]) -> str:
+        if not record.has_its_tables(stored):
+            raise Unavailable("another run published the same hour at the same time; the next run makes it again")
+        return json.dumps(asdict(replace(record, versions={file.name: file.version for file in stored})), indent=1)
+
+    return Manifest(layout.RECORD, text)
+
+
+def manifest_of_day(hours: Mapping[str, Summed]) -> Manifest:
+    text = json.dumps({hour: asdict(each) for hour, each in hours.items()}, indent=1)
+    return Manifest(layout.RECORD, lambda _: text)
 
 
 def _digest(value: object) -> str:

@@ -12,6 +12,7 @@ from spark.storage.protocol import File, HistoryFiles, each_of
 from spark.tables import layout
 from spark.tables.sample_files import Skipped
 
+Listing = Callable[[str, int], list[File]]
 LATE = "arrived after other files of its hour were deleted; the hour was not recomputed"
 
 
@@ -72,9 +73,11 @@ class FoundHours:
     skipped: tuple[Skipped, ...]
 
 
-def found_in(files: HistoryFiles, until: datetime, now: datetime) -> FoundHours:
-    """Raises Unusable where there is no history."""
-    samples, tables = (_by_hour(files.listed(table, 2)) for table in (layout.SAMPLES, layout.HOURS))
+def found_in(files: HistoryFiles, until: datetime, now: datetime, tables_in: Listing | None = None) -> FoundHours:
+    """`tables_in`: lists files as `files.listed` does, which knows no versions in a bucket. Raises Unusable where there
+    is no history."""
+    samples = _by_hour(files.listed(layout.SAMPLES, 2))
+    tables = _by_hour((tables_in or files.listed)(layout.HOURS, 2))
     names = samples.keys() | tables.keys()
     if not names:
         raise Unusable(f"{files.shown()} holds no samples: there is no samples/date=…/hour=…/ with a file in it")

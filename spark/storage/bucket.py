@@ -6,8 +6,8 @@ Nothing in a bucket can be renamed. What a run stages are objects, too, which th
 import contextlib
 import errno
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
-from itertools import groupby
 from pathlib import PurePosixPath
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from adapter.history.buckets import opened
 from adapter.history.errors import HistoryUnwritable, translated
 from adapter.location import Bucket
 from spark.errors import Replaced, Unavailable, Unusable, is_of_system
-from spark.storage.protocol import File, each_of, in_order, is_below_hidden, is_hidden, read_again
+from spark.storage.protocol import File, Manifest, each_of, is_below_hidden, is_hidden, read_again
 
 AT_ONCE = 24
 """Objects that are read side by side: a small one takes hardly longer than the way there and back."""
@@ -69,6 +69,12 @@ class BucketFiles:
         files = [file for file, path in below if path.count("/") == depth and not is_below_hidden(path)]
         return sorted(files, key=lambda file: file.path.split("/"))
 
+    def versioned(self, table: str, depth: int) -> list[File]:
+        from spark.storage.conditional import conditional_store, versions_below  # noqa: PLC0415 -- as in `reserved`
+
+        versions = versions_below(conditional_store(self._bucket, self._store), table, self.shown())
+        return [replace(file, version=versions.get(file.path, "")) for file in self.listed(table, depth)]
+
     def hidden(self) -> list[str]:
         with self._translated():
             entries = self._store.get_file_info(fs.FileSelector(self._at(""), allow_not_found=True))
@@ -115,13 +121,13 @@ class BucketFiles:
             yield stream
             self._put(path, stream.getvalue())
 
-    def publish(self, staged: Sequence[str], target: str) -> None:
+    def publish(self, staged: Sequence[str], target: str, manifest: Manifest) -> None:
         """The store copies each object: one PUT, and a reader finds the old one or the new one."""
         new = {name: f"{folder}/{name}" for folder in staged for name in self._names_in(folder)}
-        for old in sorted(set(self._names_in(target)) - set(new)):
+        for old in sorted(set(self._names_in(target)) - {*new, manifest.name}):
             self._delete(f"{target}/{old}", self._store.delete_file)
-        for _, names in groupby(in_order(new), is_hidden):
-            each_of(self, lambda name: self._copy(new[name], f"{target}/{name}"), list(names))
+        each_of(self, lambda name: self._copy(new[name], f"{target}/{name}"), sorted(new))
+        self.write(f"{target}/{manifest.name}", manifest.text(self.versioned(target, 0)))
 
     def replace(self, staged: str, target: str) -> None:
         self._copy(staged, target)

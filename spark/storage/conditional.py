@@ -1,4 +1,4 @@
-"""Conditional writes to a bucket, which pyarrow does not have: the only `import obstore`.
+"""What pyarrow does not have of a bucket: conditional writes, and ETags in listings. The only `import obstore`.
 
 obstore finds credentials in the same variables, files and instances as pyarrow, but for S3's profiles: their keys are
 read here. Endpoint, region and the way to address a bucket are those with which pyarrow opened it.
@@ -12,11 +12,13 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 from pyarrow import fs
 
 from adapter.history.buckets import CONNECT_SECONDS, REQUEST_SECONDS, azure_keys, s3_endpoint
 from adapter.location import Bucket, home
+from spark.errors import Unavailable
 
 if TYPE_CHECKING:
     from obstore.store import AzureConfig, ClientConfig, S3Config
@@ -46,6 +48,19 @@ def conditional_store(bucket: Bucket, opened: fs.FileSystem) -> S3Store | GCSSto
         config=_s3_config(endpoint),
         **common,
     )
+
+
+def versions_below(store: S3Store | GCSStore | AzureStore, folder: str, shown: str) -> dict[str, str]:
+    """Path -> ETag of each object, or what the store has instead. A listing by pyarrow has none. Raises Unavailable,
+    which names the location, `shown`."""
+    try:
+        return {
+            each["path"]: each["e_tag"] or each["version"] or each["last_modified"].isoformat()
+            for page in store.list(folder)
+            for each in page
+        }
+    except (BaseError, OSError) as error:
+        raise Unavailable(f"{shown}: {str(error).partition(chr(10))[0]}") from error
 
 
 def _azure_config() -> AzureConfig:

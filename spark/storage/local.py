@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spark.errors import Unavailable, Unusable
-from spark.storage.protocol import File, in_order, is_hidden
+from spark.storage.protocol import File, Manifest, in_order, is_hidden
 
 REPLACED = ".replaced-"
 REPLACED_SECONDS = 60
 """Until a folder that was replaced is deleted, by the next publication after that."""
+VERSION_NANOSECONDS = 1_000_000
+"""A file's version is the time when it was written: renaming keeps it, and hardly any file system is less exact."""
 CALL = "renameat2"
 """Only Linux has it."""
 AT_FDCWD = -100
@@ -58,7 +60,10 @@ class LocalFiles:
             if depth and entry.is_dir():
                 yield from self._below(Path(entry.path), f"{path}/{entry.name}", depth - 1)
             elif not depth and entry.is_file():
-                yield File(f"{path}/{entry.name}", entry.stat().st_size)
+                stat = entry.stat()
+                yield File(f"{path}/{entry.name}", stat.st_size, str(stat.st_mtime_ns // VERSION_NANOSECONDS))
+
+    versioned = listed
 
     def hidden(self) -> list[str]:
         return sorted(each.name for each in self.root.iterdir() if is_hidden(each.name))
@@ -76,12 +81,13 @@ class LocalFiles:
         written.write_text(text, encoding="utf-8")
         written.replace(target)
 
-    def publish(self, staged: Sequence[str], target: str) -> None:
+    def publish(self, staged: Sequence[str], target: str, manifest: Manifest) -> None:
         """A reader finds the old folder or the new one, whole. The old one is set aside, for a reader that has found it
         and is about to list it."""
         (new, *others), old = [self.root / each for each in staged], self.root / target
         for file in [file for other in others for file in other.iterdir()]:
             file.rename(new / file.name)
+        self.write(f"{staged[0]}/{manifest.name}", manifest.text(self.versioned(staged[0], 0)))
         self._forget_replaced()
         if not old.exists():
             old.parent.mkdir(parents=True, exist_ok=True)

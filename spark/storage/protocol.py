@@ -9,7 +9,7 @@ parts.
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
@@ -24,6 +24,8 @@ REPLACEMENTS = 5
 class File:
     path: str
     size: int
+    version: str = field(default="", compare=False)
+    """Another one whenever the file is replaced; empty: not asked for."""
 
     @property
     def name(self) -> str:
@@ -32,6 +34,15 @@ class File:
     @property
     def folder(self) -> str:
         return self.path.rpartition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A file, with a hidden name, that says what is published beside it."""
+
+    name: str
+    text: Callable[[Sequence[File]], str]
+    """From the files beside it, with their versions. What it raises ends the publication without a manifest."""
 
 
 class HistoryFiles(Protocol):
@@ -52,6 +63,9 @@ class HistoryFiles(Protocol):
     def listed(self, table: str, depth: int) -> list[File]:
         """The files `depth` folders below the table, in order; none where there is no table."""
 
+    def versioned(self, table: str, depth: int) -> list[File]:
+        """As `listed`, with their versions. Needs obstore where the location is a bucket."""
+
     def hidden(self) -> list[str]:
         """Names in the location's folder that begin with `.` or `_`."""
 
@@ -71,14 +85,14 @@ class HistoryFiles(Protocol):
     def created(self, path: str) -> contextlib.AbstractContextManager[str | pa.NativeFile]:
         """What pyarrow writes a staged file to; the file is there when the block ends without an error."""
 
-    def publish(self, staged: Sequence[str], target: str) -> None:
-        """Puts the files of all staged folders, as one folder, in the place of the target, which may not exist yet.
-        Folders have no folders in them, and no two of them a file of the same name.
+    def publish(self, staged: Sequence[str], target: str, manifest: "Manifest") -> None:
+        """Puts the files of all staged folders, as one folder, in the place of the target, which may not exist yet, and
+        the manifest with them. Folders have no folders in them, and no two of them a file of the same name.
 
         A reader that lists and reads meanwhile finds the target at any time, each of its files once. On this machine it
         finds one folder or the other, as the two are exchanged at once. In a bucket, and on file systems that cannot do
         that, files are replaced one after the other, those with hidden names last, and files without a successor are
-        deleted first.
+        deleted first. The manifest is written last, from the versions of what has been published.
         """
 
     def replace(self, staged: str, target: str) -> None:

@@ -70,17 +70,15 @@ def test_costs_are_those_of_the_event_log() -> None:
     events = [
         {"Event": "SparkListenerApplicationStart", "Timestamp": 1_000},
         *job(0, "last values of 2026-11-20 00:00, 36 million rows", 4_000, 4, 5),
-        *job(1, "starts of 2026-11-20 00:00, 36 million rows", 8_200, 2),
         *job(2, "deltas 2026-11-20 00:00, 54 million rows", 8_200, 11, 13),
         *job(3, "deltas 2026-11-20 00:00, 54 million rows", 8_200, 30),
         *job(4, "hourly, daily and minutes 2026-11-20", 20_000, 1),
     ]
     hours = [History(1, 36_000_000, 1000, 12), History(1, 18_000_000, 1000, 6)]
 
-    costs = costs_in(map(json.dumps, events), 0.5, hours)
+    costs = costs_in(map(json.dumps, events), 0.5, 0.25, hours)
 
-    assert costs.footer == 0.5
+    assert (costs.footer, costs.fold) == (0.5, 0.25)
     assert costs.tail == pytest.approx(9 / 36e6)
-    assert costs.fold == pytest.approx(2 / 1000)
     assert costs.delta == pytest.approx(54 / 54e6)
     assert costs.start == pytest.approx(3)

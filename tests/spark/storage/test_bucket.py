@@ -13,7 +13,7 @@ from spark.errors import Unavailable, Unusable, is_of_system
 from spark.storage import bucket as module
 from spark.storage.bucket import FOOTER_BYTES, BucketFiles
 from spark.storage.location import files_at
-from spark.storage.protocol import File, HistoryFiles
+from spark.storage.protocol import File, HistoryFiles, Manifest
 from tests.support.history.fake_store import FakeStore
 
 LOCATION = "s3://lag/history"
@@ -71,17 +71,17 @@ def test_a_record_is_the_last_to_take_its_place_and_what_has_no_successor_goes_f
     store: FakeStore, files: BucketFiles
 ) -> None:
     store.objects.update({"history/deltas/hour/part-9.parquet": b"1", "history/deltas/hour/_record.json": b"old"})
-    for name in ("_record.json", "part-0.parquet", "part-1.parquet"):
+    for name in ("part-0.parquet", "part-1.parquet"):
         files.write(f".run/deltas/{name}", "new")
     store.requests.clear()
 
-    files.publish([".run/deltas"], "deltas/hour")
+    files.publish([".run/deltas"], "deltas/hour", Manifest("_record.json", lambda _: "new"))
 
     names = ["part-0.parquet", "part-1.parquet", "_record.json"]
-    assert store.changes()[:4] == [
-        ("DELETE", "history/deltas/hour/part-9.parquet"),
-        *(("PUT", f"history/deltas/hour/{name}") for name in names),
-    ]
+    first, *copies, last = store.changes()[:4]
+    assert first == ("DELETE", "history/deltas/hour/part-9.parquet")
+    assert sorted(copies) == [("PUT", f"history/deltas/hour/{name}") for name in names[:2]]
+    assert last == ("PUT", "history/deltas/hour/_record.json")
     assert store.below("history/deltas/hour/") == dict.fromkeys(names, b"new")
 
 
@@ -91,9 +91,9 @@ def test_a_table_that_is_large_is_whole(store: FakeStore, files: BucketFiles) ->
     with files.created(".run/deltas/part-0.parquet") as target:
         target.write(content)
 
-    files.publish([".run/deltas"], "deltas/hour")
+    files.publish([".run/deltas"], "deltas/hour", Manifest("_record.json", lambda _: ""))
 
-    assert store.below("history/deltas/hour/") == {"part-0.parquet": content}
+    assert store.below("history/deltas/hour/") == {"part-0.parquet": content, "_record.json": b""}
     with files.reading("deltas/hour/part-0.parquet") as source:
         assert source.read() == content
 

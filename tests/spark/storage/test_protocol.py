@@ -1,3 +1,4 @@
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
@@ -9,7 +10,7 @@ import pytest
 from spark.pipeline.compact import compact
 from spark.storage.local import LocalFiles
 from spark.storage.location import files_at
-from spark.storage.protocol import File, HistoryFiles
+from spark.storage.protocol import File, HistoryFiles, Manifest
 from tests.support.history.compacting import in_process
 from tests.support.history.real_bucket import RealBucket
 from tests.support.history.written_history import read, sample, write
@@ -66,9 +67,29 @@ def test_a_staged_folder_takes_the_place_of_another_as_a_whole(made: Made, tmp_p
     files.write("table/place/c", "old")
     files.write(".run/new/b", "new")
 
-    files.publish([".run/new"], "table/place")
+    files.write(".run/other/a", "also new")
 
-    assert [files.read(f"table/place/{name}") for name in "bc"] == ["new", None]
+    files.publish(
+        [".run/new", ".run/other"], "table/place", Manifest("_m", lambda stored: str([it.name for it in stored]))
+    )
+
+    assert [files.read(f"table/place/{name}") for name in "abc"] == ["also new", "new", None]
+    assert files.read("table/place/_m") == "['a', 'b']"
+
+
+def test_a_file_that_is_replaced_has_another_version_also_if_its_size_is_the_same(made: Made, tmp_path: Path) -> None:
+    files = made(tmp_path)
+    for name in "ab":
+        files.write(f"table/{name}", "old")
+    before = files.versioned("table", 0)
+    files.write("table/b", "new")
+    os.utime(tmp_path / "table/b", ns=(0, 0)) if isinstance(files, LocalFiles) else None
+
+    after = files.versioned("table", 0)
+
+    assert [file.path for file in before] == [file.path for file in after] == ["table/a", "table/b"]
+    assert [one.version == other.version for one, other in zip(before, after, strict=True)] == [True, False]
+    assert all(file.version for file in before)
 
 
 def test_a_folder_is_deleted_as_a_whole(made: Made, tmp_path: Path) -> None:

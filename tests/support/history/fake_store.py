@@ -182,7 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
         folders = {prefix + key.removeprefix(prefix).partition(delimiter)[0] + delimiter for key in page if delimiter}
         contents = (
             f"<Contents><Key>{escape(key)}</Key><Size>{len(self.store.objects[key])}</Size>"
-            f"<LastModified>{DATE}</LastModified></Contents>"
+            f"<LastModified>{DATE}</LastModified><ETag>{escape(_etag(self.store.objects[key]))}</ETag></Contents>"
             for key in own
         )
         common = (f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>" for folder in sorted(folders))
