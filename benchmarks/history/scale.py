@@ -42,12 +42,13 @@ LOCATION, LOG, STAGED = "hours", "events", ".measured"
 UNTIL = datetime(2027, 1, 1, tzinfo=UTC)
 HOURS_FOLDED = 24
 HOW = (
-    "Real: an hour and a half of 100,000 partitions, sampled every 10 s (54 million rows), is compacted by a worker of "
-    "Spark's standalone cluster with two cores, and Spark's event log has the time of each task. Replayed: 30 days of "
-    "it (25.9 billion rows), divided as the pipeline divides them, one round of tasks after the other, each task going "
-    "to the core that is free first and taking the measured time for each row or series. What is done for each file "
-    "and for each hour of a chain is measured in a process of its own: 18 files and two hours say too little of it. Not "
-    "in the replay: the network, a store's limits, what the driver needs for each task, and whatever else a cluster does."
+    "Real: an hour and a half of 100,000 partitions, sampled every 10 s (54 million rows), is compacted by a worker "
+    "of Spark's standalone cluster with two cores, and Spark's event log has the time of each task. Replayed: 30 "
+    "days of it (25.9 billion rows), divided as the pipeline divides them, one round of tasks after the other, each "
+    "task going to the core that is free first and taking the measured time for each row or series. What is done "
+    "for each file and for each hour of a chain is measured in a process of its own: 18 files and two hours say too "
+    "little of it. Not in the replay: the network, a store's limits, what the driver needs for each task, and "
+    "whatever else a cluster does."
 )
 
 
