@@ -221,8 +221,7 @@ class Commits:
         answered = {round_.plan.groups[code] for code in np.flatnonzero(round_.node != NOBODY).tolist()}
         self.takeovers.note_lost((round_.ended | round_.refused.keys() | round_.refusing.keys()) - answered)
         if not (has_offsets_topic or self.directory.coordinators):
-            explained = round_.unread.keys() | answered
-            round_.without_coordinator = self._answers_of_none(round_.refused, explained)
+            round_.without_coordinator = self._answers_of_none(round_, round_.unread.keys() | answered)
         refused = {group: Cause(State.UNKNOWN, f"no broker coordinates group {group}") for group in round_.refused}
         settled = round_.without_coordinator.keys() | answered
         round_.unread = {group: cause for group, cause in (refused | round_.unread).items() if group not in settled}
@@ -290,12 +289,14 @@ class Commits:
         if news or any(group in coordinators for group in self.uncoordinated):
             self.directory = with_coordinators(self.directory, news, self.uncoordinated)
 
-    def _answers_of_none(self, refused: Mapping[str, float], settled: Collection[str]) -> dict[str, float]:
+    def _answers_of_none(self, round_: CommitRound, settled: Collection[str]) -> dict[str, float]:
         """Returns named groups that no broker knows. With an offsets topic, their partition may only be offline."""
+        refused = round_.refused
         without_coordinator = (refused.keys() & self._watching.named_groups) - set(settled) - self.directory.groups
         self._unknown_cycles = {group: self._unknown_cycles.get(group, 0) + 1 for group in without_coordinator}
-        proven = (group for group, cycles in self._unknown_cycles.items() if cycles >= CYCLES_WITHOUT_COORDINATOR)
-        return {group: refused[group] for group in proven}
+        known = [group for group, cycles in self._unknown_cycles.items() if cycles >= CYCLES_WITHOUT_COORDINATOR]
+        is_proven = known and self.handovers.has_no_offsets_topic(round_.plan.questions[0].node)
+        return {group: refused[group] for group in known} if is_proven else {}
 
     def _remember(self, round_: CommitRound, parts: Sequence[AcceptedResponse]) -> None:
         """Records the topics with commits, and those that the latest responses lack."""

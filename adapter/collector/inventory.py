@@ -257,9 +257,7 @@ class Inventory:
         named = (self._watching.given(group).topics_by_name for group in self._watching.named_groups)
         # Whether a remembered topic is deleted or hidden from us is said only where it is named.
         expected = self._rows.remembered_topics.union(*named)
-        # With named groups it matters whether the offsets topic is missing or hidden from us.
-        by_name = expected | {OFFSETS_TOPIC} if self._watching.named_groups else expected
-        answers = self._brokers.topology(nodes[:MOST_ASKED], by_name)
+        answers = self._brokers.topology(nodes[:MOST_ASKED], expected)
         self._liveness.note({node: answer for node, answer in answers.items() if node is not None})
         for node, answer in answers.items():
             self._metadata_from = self._metadata_from if node is None else node
@@ -296,7 +294,8 @@ class Inventory:
 
     @property
     def has_offsets_topic(self) -> bool:
-        return OFFSETS_TOPIC in self.topology.topics or OFFSETS_TOPIC in self.topology.hidden
+        """Whether Metadata shows it. Asked for it by its name, Kafka before 2.8 would create it."""
+        return OFFSETS_TOPIC in self.topology.topics
 
     @property
     def lacks_topic_ids(self) -> bool:

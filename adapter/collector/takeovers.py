@@ -24,7 +24,7 @@ from adapter.columns import NOT_KNOWN, Codes, Flags, Indexes, Offsets
 from adapter.kafka.answers import Answer
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
-from adapter.protocol.codes import NO_ERROR, NOT_CAUGHT_UP, NOT_LEADING
+from adapter.protocol.codes import NO_ERROR, NOT_CAUGHT_UP, NOT_LEADING, UNKNOWN_TOPIC_OR_PARTITION
 from adapter.protocol.prepared_requests import LATEST, OffsetQuestion
 from adapter.settings.models import Isolation
 
@@ -163,13 +163,17 @@ class Handovers:
         """Returns the last known log end of the group's partition under its present leader; negative without one."""
         return NOT_KNOWN if self._topic is None else int(self._log_ends[partition_of(group, len(self._log_ends))])
 
+    def has_no_offsets_topic(self, node: int) -> bool:
+        """Whether the topic is not only hidden from us. Unlike Metadata, this request makes no broker create it."""
+        question = _question(node, np.zeros(1, dtype=np.int64))
+        answer = self._brokers.finish(self._brokers.offsets({node: question}))[node]
+        self._liveness.note({node: answer})
+        return isinstance(answer, Answer) and bool((answer.content.error == UNKNOWN_TOPIC_OR_PARTITION).all())
+
     def _ask(self, topic: Topic, partitions: Indexes) -> None:
         nodes = self._liveness.present(np.unique(topic.leaders[partitions]).tolist())
         places = {node: partitions[topic.leaders[partitions] == node] for node in nodes}
-        questions = {
-            node: OffsetQuestion(node, partial(_of_offsets_topic, own), LATEST, Isolation.READ_UNCOMMITTED)
-            for node, own in places.items()
-        }
+        questions = {node: _question(node, own) for node, own in places.items()}
         answers = self._brokers.finish(self._brokers.offsets(questions))
         self._liveness.note(answers)
         for node, answer in answers.items():
@@ -188,6 +192,10 @@ class Handovers:
             self.misplaced.add(group)
             return False
         return bool(self._log_ends[partition] != NOT_KNOWN)
+
+
+def _question(node: int, partitions: Indexes) -> OffsetQuestion:
+    return OffsetQuestion(node, partial(_of_offsets_topic, partitions), LATEST, Isolation.READ_UNCOMMITTED)
 
 
 def _of_offsets_topic(partitions: Indexes) -> Mapping[str, Codes]:

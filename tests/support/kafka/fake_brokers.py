@@ -21,7 +21,13 @@ from adapter.kafka.calls import Calls
 from adapter.kafka.client import CALL_SECONDS, Brokers
 from adapter.kafka.versions import NEWEST, Versions
 from adapter.protocol.apis import LIST_OFFSETS, OFFSET_FETCH
-from adapter.protocol.codes import COORDINATOR_ABSENT, COORDINATOR_LOADING, GROUP_NOT_AUTHORIZED, NOT_COORDINATOR
+from adapter.protocol.codes import (
+    COORDINATOR_ABSENT,
+    COORDINATOR_LOADING,
+    GROUP_NOT_AUTHORIZED,
+    NOT_COORDINATOR,
+    TOPIC_NOT_AUTHORIZED,
+)
 from adapter.protocol.group_responses import FoundCoordinator, GroupShares, SharedPartitions
 from adapter.protocol.offset_responses import Columns
 from adapter.protocol.prepared_requests import EARLIEST, CommitQuestion, OffsetQuestion
@@ -360,12 +366,13 @@ class FakeBrokers(Brokers):
                 self.kafka.end_errors,
             )
         found = {one: errors.get(one) or self._leader_error(question.node, one) for one in partitions}
+        found |= {one: TOPIC_NOT_AUTHORIZED for one in partitions if one[0] in self.kafka.hidden}
         response = responses.log_offsets(by_topic(reported, found))
         return question.columns(responses.body(response, LIST_OFFSETS.newest), LIST_OFFSETS.newest)
 
     def _records(self, topic: str, partition: int) -> int:
         """A partition of the offsets topic has a record whenever its groups' commits were found changed."""
-        if topic != OFFSETS_TOPIC:
+        if topic != OFFSETS_TOPIC or topic not in self.kafka.topics:
             return 0
         count = len(self.kafka.topics[OFFSETS_TOPIC])
         commits = {
