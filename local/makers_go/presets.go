@@ -44,10 +44,7 @@ var presets = map[string]preset{
 		offsetsPartitions: 16,
 	},
 	"event-hubs": {
-		newest: limited(kversion.V4_1_0(), map[kmsg.Key]int16{
-			kmsg.ApiVersions: 3, kmsg.Metadata: 9, kmsg.ConsumerGroupHeartbeat: -1, kmsg.ConsumerGroupDescribe: -1,
-			kmsg.ShareGroupHeartbeat: -1, kmsg.ShareGroupDescribe: -1, kmsg.DescribeShareGroupOffsets: -1,
-		}),
+		newest:         limited(kversion.V3_6_0(), map[kmsg.Key]int16{kmsg.Metadata: 9}),
 		forgetsStopped: true,
 	},
 	"msk-serverless": {
