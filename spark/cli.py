@@ -111,10 +111,10 @@ def report_command(  # noqa: PLR0913, PLR0917 - an argument is an option
     driver_memory: Memory = None,
 ) -> None:
     """Report the lag, peaks, capacity and a recommended HPA of every group, from the tables that compact made."""
-    with _running(SparkSettings(master, driver_memory, remote)) as (session, say, _, ending, _):
+    with _running(SparkSettings(master, driver_memory, remote)) as (session, say, show, ending, _):
         agreements = agreed(max_wait, threshold, groups, group or ())
         request = requested(history, output, (since, to), timezone, datetime.now(UTC), agreements)
-        report(request, reached(history), session, say, ending.check)
+        report(request, reached(history), session, say, ending.check, show)
 
 
 @app.command("replay")

@@ -36,7 +36,7 @@ def decimal(value: float) -> str:
         return count(value)
     if value == 0:
         return "0"
-    return decimal_of(value) if value >= 1 else f"{value:.2f}" if value >= 0.01 else f"{value:.1g}"
+    return _tenths(value) if value >= 1 else f"{value:.2f}" if value >= 0.01 else f"{value:.1g}"
 
 
 def share(value: float | None) -> str:
@@ -47,11 +47,20 @@ def share(value: float | None) -> str:
         return f"<{_THIN}0.1{_THIN}%"
     if 0.999 < value < 1:
         return f">{_THIN}99.9{_THIN}%"
-    return f"{decimal_of(100 * value)}{_THIN}%"
+    return percent(100 * value)
 
 
-def decimal_of(value: float) -> str:
-    """One digit after the point, unless it is 0."""
+def percent(value: float) -> str:
+    """Already of a hundred: one digit after the point, unless it is 0."""
+    return f"{_tenths(value)}{_THIN}%"
+
+
+def seconds(value: float) -> str:
+    """As Kubernetes' fields have them: `3 600 s`."""
+    return f"{decimal(value)}{_THIN}s"
+
+
+def _tenths(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 

@@ -1,9 +1,11 @@
 """Pure: what the newest samples of a group show, which is what "now" means in a report."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from spark.figures.model import Group
+from spark.figures.model import STALE_SECONDS, Group, ReportData
+from spark.figures.periods import time_of
+from spark.tables.layout import HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,17 @@ class Newest:
     members_min: float
     """The fewest in the newest hour; NaN: not counted."""
     members_max: float
+
+
+def is_now(newest: Newest, data: ReportData) -> bool:
+    """Whether it shows what is now, as far as the report can: not where the group has ended, or is unknown since."""
+    is_recent = newest.at is None or data.until - newest.at <= timedelta(seconds=STALE_SECONDS)
+    return is_recent and not data.is_stale
+
+
+def end_of(group: Group) -> datetime:
+    """The end of its newest hour."""
+    return time_of(group.hours.start[-1]) + HOUR
 
 
 def newest_of(group: Group) -> Newest:

@@ -39,7 +39,14 @@ def progress_of(said: str, hours: Sequence[ExaminedHour]) -> Words:
 
 
 def tasks_of(said: str) -> Words:
-    return lambda progress: f"{said}: {progress.tasks} of {progress.of} done"
+    """Of a job of tasks that take about the same time each."""
+    began = clock.monotonic()
+
+    def words(progress: Progress) -> str:
+        left = _left(progress.tasks / progress.of, clock.monotonic() - began)
+        return f"{said}: {progress.tasks} of {progress.of} done{left}"
+
+    return words
 
 
 def _left(share: float, seconds: float) -> str:

@@ -28,19 +28,26 @@ from spark.tables.sample_files import Skipped
 
 
 def report(
-    request: Request, files: HistoryFiles, session: Callable[[], SparkSession], say: Say, check: Callable[[], None]
+    request: Request,
+    files: HistoryFiles,
+    session: Callable[[], SparkSession],
+    say: Say,
+    check: Callable[[], None],
+    show: Say | None = None,
 ) -> Report:
-    """Writes the report's files; raises Unusable with one sentence where that cannot be done."""
+    """Writes the report's files; raises Unusable with one sentence where that cannot be done.
+
+    `show` tells how far a step is, in a line that replaces the one before; None: nobody looks."""
     if not files.listed(layout.HOURLY, 1):
         raise Unusable(f"{files.shown()} holds no tables: run `compact` first, once an hour of samples is finished")
     output = output_at(request.output)
     output.prepare()
-    data = gathered(request, Tables(session(), files), say, check)
+    data = gathered(request, Tables(session(), files, show), say, check)
     say("deciding")
     report = decided(data)
     check()
     say(f"writing {request.output}")
-    output.publish(documents_of(report), FOLDERS)
+    output.publish(_checked(documents_of(report), check, show), FOLDERS)
     say(at_a_glance(report))
     return report
 
@@ -106,6 +113,17 @@ def documents_of(report: Report) -> Iterator[tuple[str, str]]:
     yield "report.md", markdown_of(report)
     yield "groups.csv", csv_of(report)
     yield from pages_of(report)
+
+
+def _checked(
+    documents: Iterator[tuple[str, str]], check: Callable[[], None], show: Say | None
+) -> Iterator[tuple[str, str]]:
+    """Before each document it is asked whether the run is to end."""
+    for number, document in enumerate(documents, 1):
+        check()
+        if show is not None:
+            show(f"writing {document[0]}, file {number}")
+        yield document
 
 
 def _range(request: Request, groups: Sequence[Group]) -> tuple[datetime, datetime]:

@@ -197,7 +197,7 @@ def shares_chart(shares: HourShares | None, zone: ZoneInfo) -> svg.Chart:
             *((("lags", "of the lag"),) if waiting else ()),
             ("limit", f"fair share {formatting.share(fair)}"),
         ),
-        note="" if waiting else "No message waited in it.",
+        note="" if waiting else "No message waited in that hour.",
     )
 
 

@@ -10,8 +10,8 @@ from spark.advice.demand import production_of
 from spark.advice.finding import Severity
 from spark.advice.recommendation import Behavior, Recommendation
 from spark.figures import formatting
-from spark.figures.model import TopicFigures
-from spark.figures.newest import newest_of
+from spark.figures.model import ReportData, TopicFigures
+from spark.figures.newest import is_now, newest_of
 from spark.figures.periods import median, total
 
 Field = Callable[[Standing, TopicFigures], object]
@@ -113,21 +113,25 @@ def since_of(standing: Standing, zone: ZoneInfo) -> str:
     return formatting.moment(finding.since, zone) + until
 
 
-def _lag_now(standing: Standing, _: ZoneInfo) -> str:
+def _lag_now(standing: Standing, data: ReportData) -> str:
     newest = newest_of(standing.group)
-    left_out = f" (without {formatting.plural(newest.unknown_topics, 'topic')})" if newest.unknown_topics else ""
-    return formatting.count(newest.lag) + (left_out if newest.lag is not None else "")
+    if newest.lag is None or newest.at is None:
+        return formatting.UNKNOWN
+    doubts = [f"without {formatting.plural(newest.unknown_topics, 'topic')}"] if newest.unknown_topics else []
+    if not is_now(newest, data):
+        doubts.append(formatting.moment(newest.at, data.zone))
+    return formatting.count(newest.lag) + (f" ({', '.join(doubts)})" if doubts else "")
 
 
-def _lag_p95(standing: Standing, _: ZoneInfo) -> str:
+def _lag_p95(standing: Standing, _: ReportData) -> str:
     """The topics' lags, added up, and the wait of the slowest."""
     lags = [topic.lag.p95 for topic in standing.group.topics if topic.lag]
     waits = [topic.waits.p95 for topic in standing.group.topics if topic.waits]
     return formatting.with_wait(sum(lags) if lags else None, max(waits, default=None))
 
 
-OVERVIEW: Mapping[str, Callable[[Standing, ZoneInfo], str]] = {
-    "Since": since_of,
+OVERVIEW: Mapping[str, Callable[[Standing, ReportData], str]] = {
+    "Since": lambda standing, data: since_of(standing, data.zone),
     "Lag now": _lag_now,
     "Wait now": lambda standing, _: formatting.duration(newest_of(standing.group).wait_seconds),
     "Lag p95": _lag_p95,
@@ -153,12 +157,12 @@ def target_of(hpa: Recommendation) -> str:
 
 
 def window_of(behavior: Behavior) -> str:
-    return f"{behavior.window_seconds.value}\u202fs"
+    return formatting.seconds(behavior.window_seconds.value)
 
 
 def steps_of(behavior: Behavior) -> str:
     """`4 pods or 100 % / 15 s`."""
-    return f"{' or '.join(step for step, _ in _steps(behavior))} / {behavior.period_seconds}\u202fs"
+    return f"{' or '.join(step for step, _ in _steps(behavior))} / {formatting.seconds(behavior.period_seconds)}"
 
 
 def numbers_of(hpa: Recommendation) -> list[tuple[str, str, str]]:
@@ -169,7 +173,7 @@ def numbers_of(hpa: Recommendation) -> list[tuple[str, str, str]]:
     ]
     for name, behavior in hpa.behaviors:
         rows.append((f"{name} window", window_of(behavior), behavior.window_seconds.reason))
-        per = f"{behavior.period_seconds}\u202fs"
+        per = formatting.seconds(behavior.period_seconds)
         rows += [(f"{name} step", f"{step} / {per}", reason) for step, reason in _steps(behavior)]
     return rows
 
@@ -177,6 +181,6 @@ def numbers_of(hpa: Recommendation) -> list[tuple[str, str, str]]:
 def _steps(behavior: Behavior) -> list[tuple[str, str]]:
     """Each policy's step, as `4 pods` or `100 %`, and its reason."""
     return [
-        (formatting.plural(number.value, "pod") if kind == "Pods" else f"{number.value}\u202f%", number.reason)
+        (formatting.plural(number.value, "pod") if kind == "Pods" else formatting.percent(number.value), number.reason)
         for kind, number in behavior.policies
     ]

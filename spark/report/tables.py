@@ -1,7 +1,7 @@
 """The tables of a history, read by pyarrow in Spark's tasks. Every location is read in the same way, each process finds
 its own credentials, and only wanted rows and columns leave a task."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -12,10 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from adapter.history.arrow import empty_table
 from adapter.history.contract import Column
 from spark.engine.jobs import describe, parallelism
-from spark.engine.tasks import run
+from spark.engine.tasks import Result, Task, run
 from spark.figures import formatting
 from spark.figures.model import NUMBERS
 from spark.figures.periods import DAY, Wanted
+from spark.pipeline.runs import Say
+from spark.pipeline.wording import tasks_of
 from spark.report.rows_task import TableRead, rows_in
 from spark.report.samples_task import ExpectedSamples, SampleFold, folded, slices_of
 from spark.storage.protocol import HistoryFiles
@@ -31,6 +33,8 @@ SHARES = ("partition", "produced", "consumed", "lag_max")
 class Tables:
     session: SparkSession
     files: HistoryFiles
+    show: Say | None = None
+    """Shows how far a job is, in a line that replaces the one before; None: nobody looks."""
 
     def hours_and_days(self, wanted: Wanted) -> tuple[pa.Table, pa.Table]:
         """The hourly and the daily table."""
@@ -40,7 +44,7 @@ class Tables:
         hourly = self._reading(of_hours, HOURLY, ("hour", *NUMBERS), "hour", layout.HOUR, wanted)
         daily = self._reading(of_days, DAILY, ("day", *NUMBERS), "day", DAY, wanted)
         first = hourly.tasks()
-        tables = run(self.session, rows_in, [*first, *daily.tasks()], "hourly and daily tables of the range")
+        tables = self._done(rows_in, [*first, *daily.tasks()], "hourly and daily tables of the range")
         return hourly.together(tables[: len(first)]), daily.together(tables[len(first) :])
 
     def partitions(self, topics: Mapping[datetime, Collection[Names]]) -> pa.Table:
@@ -49,14 +53,14 @@ class Tables:
         columns = ("starts_at", *SHARES)
         reading = self._reading(paths, PARTITIONS, columns, "starts_at", layout.HOUR, Wanted())
         reading = replace(reading, topics={micros_of(hour): frozenset(names) for hour, names in topics.items()})
-        return reading.together(run(self.session, rows_in, reading.tasks(), "partitions of the busiest hours"))
+        return reading.together(self._done(rows_in, reading.tasks(), "partitions of the busiest hours"))
 
     def folded(self, fold: SampleFold, hours: Iterable[datetime], topics: Iterable[ExpectedSamples]) -> pa.Table:
         """The fold's result of the topics over these hours."""
         of_hours = self._of_hours(fold.table, hours)
         tasks = slices_of(self.files, fold, of_hours, topics, parallelism(self.session))
         said = f"samples of {fold.table}, {formatting.plural(len(of_hours), 'hour')}"
-        return pa.concat_tables([empty_table(fold.schema), *run(self.session, folded, tasks, said)])
+        return pa.concat_tables([empty_table(fold.schema), *self._done(folded, tasks, said)])
 
     def frame(self, rows: pa.Table, said: str) -> DataFrame:
         """`said`: how Spark's UI describes what is made of it."""
@@ -67,6 +71,12 @@ class Tables:
         """Of those that the hourly table has."""
         days = [day for name in self._days() if (day := layout.start_of_day(name)) is not None]
         return max(days) + DAY if days else None
+
+    def _done(self, kernel: Callable[[Task], Result], tasks: Sequence[Task], said: str) -> list[Result]:
+        """`said`: what Spark's UI and the line on a terminal call the job."""
+        show, words = self.show, tasks_of(said)
+        watch = None if show is None else lambda progress: show(words(progress))
+        return run(self.session, kernel, tasks, said, watch)
 
     def _reading(
         self,

@@ -14,8 +14,7 @@ from spark.advice.assessment import Report, Standing
 from spark.advice.finding import Severity
 from spark.advice.hpa import expected_in_words
 from spark.figures import formatting
-from spark.figures.model import ReportData
-from spark.figures.newest import Newest, newest_of
+from spark.figures.newest import Newest, end_of, is_now, newest_of
 from spark.report.fields import OVERVIEW, numbers_of, replicas_of, since_of, steps_of, target_of, window_of
 
 Escape = Callable[[str], str]
@@ -61,6 +60,7 @@ def environment_of(escape: Escape) -> Environment:
     environment.filters |= {name: getattr(formatting, name) for name in names}
     environment.filters |= {
         "expected": expected_in_words,
+        "is_now": is_now,
         "lasted": _lasted,
         "newest": newest_of,
         "newest_span": _newest_in_words,
@@ -89,14 +89,14 @@ def _per(part: float, whole: float) -> float | None:
     return part / whole if whole > 0 else None
 
 
-def _lasted(standing: Standing, data: ReportData) -> str:
+def _lasted(standing: Standing) -> str:
     """How long the group has had its severity, or why nothing says it."""
     finding = standing.attention
     if finding is None:
         return "nothing needs attention"
     if finding.since is None:
         return "true of the whole range"
-    until = finding.until or data.until
+    until = finding.until or end_of(standing.group)
     return f"{'it lasted' if finding.until else 'for'} {formatting.duration((until - finding.since).total_seconds())}"
 
 

@@ -2,19 +2,23 @@
 
 import csv
 import json
+import re
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from pyspark.sql import SparkSession
 
+from spark.engine.progress import Progress
 from spark.errors import Interrupted, Unusable
 from spark.pipeline.compact import compact
 from spark.report.build import FOLDERS, report
 from spark.report.group_file import agreed
 from spark.report.json_export import SCHEMA
 from spark.report.request import parsed_time, requested, zone_of
+from spark.report.tables import Tables
 from spark.storage.local import LocalFiles
 from spark.storage.report_output import output_at
 from tests.support.history.compacting import compacted, in_process, reported
@@ -261,6 +265,36 @@ def test_a_report_that_is_interrupted_leaves_the_old_one(
 
     assert (tmp_path / "report.md").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["report.md"]
+
+
+def test_a_report_that_is_interrupted_while_it_is_written_leaves_the_old_one_and_told_how_far_it_was(
+    spark_session: SparkSession, history: Path, tmp_path: Path
+) -> None:
+    output_at(str(tmp_path)).publish([("report.md", "old"), ("hpa/old.yaml", "old")], FOLDERS)
+    request, shown = requested(str(history), str(tmp_path), (None, None), "UTC", NOW), list[str]()
+
+    def interrupt() -> None:
+        if "writing report.json, file 2" in shown:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        report(request, LocalFiles(history), lambda: spark_session, lambda _: None, interrupt, shown.append)
+
+    assert shown[-2:] == ["writing hpa/billing.yaml, file 1", "writing report.json, file 2"]
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == [
+        "hpa",
+        "hpa/old.yaml",
+        "report.md",
+    ]
+
+
+def test_a_job_of_a_report_tells_how_far_it_is() -> None:
+    shown = list[str]()
+    with mock.patch("spark.report.tables.run", return_value=[]) as run:
+        Tables(mock.create_autospec(SparkSession), LocalFiles(Path()), shown.append).partitions({})
+    run.call_args.args[4](Progress(1, 4, None))
+
+    assert re.fullmatch("partitions of the busiest hours: 1 of 4 done, [0-9]+ s left", shown[0])
 
 
 def test_an_output_that_is_no_place_of_ours_is_refused() -> None:

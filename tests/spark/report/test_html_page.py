@@ -195,11 +195,11 @@ def test_pages_are_made_one_after_another() -> None:
 
 def test_what_is_now_comes_before_what_to_do_the_hpa_and_the_past() -> None:
     """Lag and wait of the newest hour; the range's largest lag was in its first."""
-    of = hours(lag=lambda hour: 900.0 if hour == 0 else 60.0)
+    of = hours(168, lag=lambda hour: 900.0 if hour == 0 else 60.0)
     text = page(group("billing", topic(of=of), capacity=saturated()))
     order = ["<dt>Lag now", "<dt>Wait now", '<ul class="findings">', "Recommended HPA", "<h3>Topic", "<b>Lag</b>"]
 
-    assert re.search(r"<dt>Lag now</dt><dd>60<small>messages, Wed 2026-06-03 02:00<", text)
+    assert re.search(r"<dt>Lag now</dt><dd>60<small>messages, Mon 2026-06-08 02:00<", text)
     assert re.search(r"<dt>Wait now</dt><dd>6\u202fs<small>", text)
     assert sorted(order, key=text.index) == order
 
@@ -207,11 +207,21 @@ def test_what_is_now_comes_before_what_to_do_the_hpa_and_the_past() -> None:
 def test_a_group_says_since_when_it_needs_attention() -> None:
     (since,) = re.findall(r"<dt>Since</dt><dd>(.*?)<small>(.*?)</small>", page(group("a", STUCK)))
 
-    assert since == ("Mon 2026-06-01 02:00", "for 7\u202fd")
+    assert since == ("Mon 2026-06-01 02:00", "for 2\u202fd")
+
+
+def test_what_is_long_over_is_not_called_now() -> None:
+    """The range ends on Monday, the group's last hour on Wednesday before."""
+    ended = page(group("a", topic(of=hours(lag=lambda _: 60.0))))
+
+    assert re.search(r"<dt>Last known lag</dt><dd>60<small>messages, Wed 2026-06-03 02:00<", ended)
+    assert 'data-label="Lag now">60<br/><span class="soft">Wed 2026-06-03 02:00</span>' in ended
+    assert "<dt>Lag now" not in ended
+    assert "<dt>Wait now" not in ended
 
 
 def test_a_lag_that_is_not_known_is_never_0() -> None:
-    partly = page(group("a", topic("x", hours(lag=lambda _: 60.0)), replace(topic("y"), lag=None, waits=None)))
+    partly = page(group("a", topic("x", hours(168, lag=lambda _: 60.0)), replace(topic("y"), lag=None, waits=None)))
     wholly = page(group("a", replace(topic("y"), lag=None, waits=None)))
 
     assert re.search(r"<dt>Lag now</dt><dd>60<small>messages, [^<]*, without 1 topic<", partly)
