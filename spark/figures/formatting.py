@@ -117,8 +117,9 @@ def span(least: float, most: float, word: str = "") -> str:
     """From the least to the most, where they differ: `2 to 4 members`."""
     if math.isnan(least) or math.isnan(most):
         return f"{UNKNOWN} {word}s" if word else UNKNOWN
-    first = "" if round(least) == round(most) else f"{count(least)} to "
-    return first + (plural(round(most), word) if word else count(most))
+    if round(least) == round(most):
+        return plural(round(most), word) if word else count(most)
+    return f"{count(least)} to {count(most)}" + (f" {word}s" if word else "")
 
 
 def amount(number: float, word: str) -> str:

@@ -31,7 +31,7 @@ def test_a_share_has_one_digit_after_the_point_and_is_never_rounded_to_all_or_no
 
 @pytest.mark.parametrize(
     ("least", "most", "shown"),
-    [(1, 1, "1 member"), (2, 2, "2 members"), (0, 1, "0 to 1 member"), (1, 4, "1 to 4 members")],
+    [(1, 1, "1 member"), (2, 2, "2 members"), (0, 1, "0 to 1 members"), (1, 4, "1 to 4 members")],
 )
 def test_a_span_is_one_number_where_nothing_varies(least: float, most: float, shown: str) -> None:
     assert formatting.span(least, most, "member") == shown

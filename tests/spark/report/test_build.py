@@ -22,6 +22,7 @@ from spark.report.tables import Tables
 from spark.storage.local import LocalFiles
 from spark.storage.report_output import output_at
 from tests.support.history.compacting import compacted, in_process, reported
+from tests.support.history.report_groups import group, report_data
 from tests.support.history.written_history import START, sample, write
 
 NOW = START + timedelta(days=2)
@@ -268,24 +269,25 @@ def test_a_report_that_is_interrupted_leaves_the_old_one(
 
 
 def test_a_report_that_is_interrupted_while_it_is_written_leaves_the_old_one_and_told_how_far_it_was(
-    spark_session: SparkSession, history: Path, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    output_at(str(tmp_path)).publish([("report.md", "old"), ("hpa/old.yaml", "old")], FOLDERS)
-    request, shown = requested(str(history), str(tmp_path), (None, None), "UTC", NOW), list[str]()
+    (tmp_path / "history/hourly/date=2026-11-20").mkdir(parents=True)
+    (tmp_path / "history/hourly/date=2026-11-20/hourly.parquet").touch()
+    output, shown = tmp_path / "report", list[str]()
+    output.mkdir()
+    output_at(str(output)).publish([("report.md", "old"), ("hpa/old.yaml", "old")], FOLDERS)
+    request = requested("history", str(output), (None, None), "UTC", NOW)
 
     def interrupt() -> None:
         if "writing report.json, file 2" in shown:
             raise Interrupted
 
-    with pytest.raises(Interrupted):
-        report(request, LocalFiles(history), lambda: spark_session, lambda _: None, interrupt, shown.append)
+    gathered = mock.patch("spark.report.build.gathered", return_value=report_data(group()))
+    with gathered, pytest.raises(Interrupted):
+        report(request, LocalFiles(tmp_path / "history"), mock.Mock(), lambda _: None, interrupt, shown.append)
 
-    assert shown[-2:] == ["writing hpa/billing.yaml, file 1", "writing report.json, file 2"]
-    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == [
-        "hpa",
-        "hpa/old.yaml",
-        "report.md",
-    ]
+    assert shown == ["writing hpa/billing.yaml, file 1", "writing report.json, file 2"]
+    assert sorted(str(path.relative_to(output)) for path in output.rglob("*")) == ["hpa", "hpa/old.yaml", "report.md"]
 
 
 def test_a_job_of_a_report_tells_how_far_it_is() -> None:
