@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from random import shuffle
 
 import numpy as np
 
@@ -12,15 +11,16 @@ from adapter.collector.coordinator_search import CoordinatorSearch, group_error
 from adapter.collector.takeovers import Handovers, Takeovers
 from adapter.columns import Codes, Flags
 from adapter.kafka.answers import Answer, Failure
-from adapter.kafka.calls import Calls
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
+from adapter.kafka.paced_calls import PacedCalls
 from adapter.lag.rules import Absences, Asked, Watching, still_committed
 from adapter.lag.snapshot import Cause, State
 from adapter.latest import Latest
 from adapter.protocol import codes
 from adapter.protocol.apis import FIRST_WITH_GROUPS
 from adapter.protocol.offset_responses import Columns
+from adapter.protocol.prepared_requests import CommitQuestion
 
 CYCLES_WITHOUT_COORDINATOR = 3
 """After this many cycles in a cluster without an offsets topic, a group without a coordinator has no commits."""
@@ -56,7 +56,7 @@ class AcceptedResponse:
 class CommitRound:
     """A round of OffsetFetch. At its end, every group is in a part, without a coordinator, or unread."""
 
-    def __init__(self, plan: CommitPlan, calls: Calls[Columns], unread: dict[str, Cause]) -> None:
+    def __init__(self, plan: CommitPlan, calls: PacedCalls[Columns], unread: dict[str, Cause]) -> None:
         """`calls` has the questions of the plan that were sent, by number, `unread` the groups of the others."""
         self.plan = plan
         self.calls = calls
@@ -95,6 +95,8 @@ class Commits:
         self._plan_for = Latest(planned)
         self._asked_singly: frozenset[int] = frozenset()
         """Brokers that take one group per request; the same object while it does not change."""
+        self._waiting: Mapping[str, int] = {}
+        """Group -> for how many cycles it has not been asked for, because its coordinator was too slow."""
         self._search = CoordinatorSearch(brokers, liveness)
         self.takeovers = Takeovers()
         self.handovers = Handovers(brokers, liveness)
@@ -148,11 +150,8 @@ class Commits:
         not_searched = self._not_searched(has_offsets_topic=has_offsets_topic)
         unread = self._find_coordinators(brokers) if not_searched and len(brokers) > 1 else {}
         plan = self._plan_for(self.groups, self.directory.coordinators, brokers, self._asked_singly, not_searched)
-        asked, numbers = {}, list(range(len(plan.questions)))
-        if self._asked_singly:
-            # So that no group is always the last, whom a slow coordinator does not come to.
-            shuffle(numbers)
-        for number, question in ((number, plan.questions[number]) for number in numbers):
+        asked = {}
+        for number, question in self._in_turn(plan):
             failure = self._liveness.failure(question.node)
             if failure is None:
                 asked[number] = question
@@ -160,6 +159,13 @@ class Commits:
                 unread |= dict.fromkeys(question.groups, Cause(State.UNKNOWN, failure.text))
         self.takeovers.follow(plan.groups, plan.codes)
         return CommitRound(plan, self._brokers.commits(asked), unread)
+
+    def _in_turn(self, plan: CommitPlan) -> Iterable[tuple[int, CommitQuestion]]:
+        """Returns the numbered questions; those come first that a slow coordinator has not come to for longest."""
+        questions = enumerate(plan.questions)
+        if not self._waiting:
+            return questions
+        return sorted(questions, key=lambda each: -self._waiting.get(each[1].groups[0], 0))
 
     def _follow_versions(self, brokers: Collection[int]) -> None:
         versions = {node: self._brokers.versions(node).offset_fetch for node in brokers}
@@ -214,6 +220,8 @@ class Commits:
 
     def finish(self, round_: CommitRound, *, has_offsets_topic: bool) -> None:
         """Call when all responses have been taken."""
+        unsent = (group for number in round_.calls.unsent for group in round_.plan.questions[number].groups)
+        self._waiting = {group: self._waiting.get(group, 0) + 1 for group in unsent}
         self._learn_coordinators(round_)
         if not (round_.unread or round_.refused):
             self._unknown_cycles = {}

@@ -14,8 +14,8 @@ from adapter.lag.snapshot import Cause, State
 from adapter.protocol import codes
 from adapter.protocol.apis import FIND_COORDINATOR
 
-MOST_SOUGHT = 50
-"""Groups per cycle. A broker before Kafka 3.0 takes a request for each, but listings name most coordinators."""
+MOST_TRIED = 50
+"""Groups per search whose commits are requested only to see whether they exist."""
 ATTEMPTS = 3
 """So many requests in a row ask for a proof of the placement, because partitions may be moving during one of them."""
 ATTEMPT_SECONDS = 300.0
@@ -38,7 +38,7 @@ class CoordinatorSearch:
 
         `groups` are sorted: they and the brokers are asked in turn, so that no broken one is asked each time."""
         unread = {group: Cause(State.UNKNOWN, f"the coordinator of group {group} is not known yet") for group in groups}
-        sought = sorted(groups, key=lambda group: (group <= self._sought_last, group))[:MOST_SOUGHT]
+        sought = sorted(groups, key=lambda group: (group <= self._sought_last, group))
         lacks = {node: self._brokers.lack(node, FIND_COORDINATOR) for node in self._liveness.present(brokers)}
         able = (node for node, lack in lacks.items() if not lack)
         present = sorted(able, key=lambda node: (node <= self._asked_last, node))
@@ -50,6 +50,8 @@ class CoordinatorSearch:
         if isinstance(answer, Failure):
             self._liveness.note({present[0]: answer})
             return {}, unread | dict.fromkeys(sought, Cause(State.UNKNOWN, answer.text))
+        # A slow broker may not come to all of them.
+        self._sought_last = next((group for group in reversed(sought) if group in answer), sought[-1])
         found = {group: one.node for group, one in answer.items() if one.error == codes.NO_ERROR}
         known = {group: node for group, node in found.items() if node in brokers}
         unread |= {group: _not_in_metadata(found[group], group) for group in found.keys() - known.keys()}
@@ -64,7 +66,7 @@ class CoordinatorSearch:
         not_searched: frozenset[int],
     ) -> dict[str, int]:
         """Returns those of the groups that have commits -> their coordinators; `groups` are looked for in turn."""
-        groups = sorted(groups, key=lambda group: (group <= self._commits_sought_last, group))[:MOST_SOUGHT]
+        groups = sorted(groups, key=lambda group: (group <= self._commits_sought_last, group))[:MOST_TRIED]
         self._commits_sought_last, coordinators = groups[-1], dict[str, int]()
         if not_searched and len(brokers) > 1:
             coordinators, _ = self.find(groups, brokers)

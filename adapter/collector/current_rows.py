@@ -1,6 +1,6 @@
 """The rows that persist from cycle to cycle: their layout, and what earlier cycles found out about them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -55,24 +55,28 @@ class CurrentRows:
 
     def lay_out(self, topology: Topology, now: float) -> Layout:
         """Returns the layout of all that is known to be needed so far; moves the rows to it if it changed."""
-        commits, shares = self._commits, self._shares
-        basis = (commits.version, shares.version, topology)
+        basis = self._basis(topology)
         if self._laid_out_for != basis:
             self._laid_out_for = basis
             self._lay_out_anew(topology, now)
             if topology.missing:
                 self.memory = without_deleted(self.memory, topology.is_deleted, int(now + self.to_epoch))
-            self._groups_read = frozenset(commits.topics).union(shares.topics)
+            self._groups_read = frozenset(self._commits.topics).union(self._shares.topics)
         return self.layout
 
-    def _lay_out_anew(self, topology: Topology, now: float) -> None:
-        commits, shares = self._commits, self._shares
-        wanted = {
-            group: frozenset(commits.topics.get(group, ())).union(
-                shares.topics.get(group, ()), self._watching.given(group).topics
-            )
-            for group in commits.groups
+    def _basis(self, topology: Topology) -> tuple[object, ...]:
+        return self._commits.version, self._shares.version, topology
+
+    def _topics_read(self, groups: Iterable[str]) -> dict[str, frozenset[str]]:
+        """Returns group -> the topics that it has progress in, or is meant to read."""
+        commits, shares, watching = self._commits.topics, self._shares.topics, self._watching
+        return {
+            group: frozenset(commits.get(group, ())).union(shares.get(group, ()), watching.given(group).topics)
+            for group in groups
         }
+
+    def _lay_out_anew(self, topology: Topology, now: float) -> None:
+        wanted = self._topics_read(self._commits.groups)
         asked = self._watching.asked
         only_asked = frozenset((group, topic) for group, topics in asked.items() for topic in topics - wanted[group])
         wanted |= {group: wanted[group] | topics for group, topics in asked.items()}
@@ -89,18 +93,29 @@ class CurrentRows:
             moved = moved_to(self.latest, layout, self._groups_read_before, now)
             latest = recalled(moved, self.memory, self.to_epoch)
             self.latest = latest if self._former is None else with_movement_of(latest, self._former)
-            isolation_of = self._watching.isolation_of
-            self.is_committed_only = _column(layout, lambda group, _: isolation_of(group) is Isolation.READ_COMMITTED)
+            self.is_committed_only = self._committed_only(layout)
 
-    def needed(self, groups: Iterable[str] | None = None) -> dict[Isolation, Flags]:
-        """Returns the partitions that rows of these groups (None: all) need, per isolation level."""
-        is_needed = np.full(len(self.layout), groups is None)
-        for group in groups or ():
-            is_needed[self.layout.spans[group]] = True
-        needed = np.zeros((2, self.layout.table_size), dtype=bool)
-        needed[self.is_committed_only[is_needed].astype(int), self.layout.place[is_needed]] = True
-        levels = zip((Isolation.READ_UNCOMMITTED, Isolation.READ_COMMITTED), needed, strict=True)
-        return {level: places for level, places in levels if places.any()}
+    def needed(self) -> dict[Isolation, Flags]:
+        """Returns the partitions that the rows need, per isolation level."""
+        return _needed(self.layout, self.is_committed_only, np.ones(len(self.layout), dtype=bool))
+
+    def needed_by(self, groups: Sequence[str], topology: Topology) -> tuple[Layout, dict[Isolation, Flags]]:
+        """Returns the partitions that these groups need, and of which layout.
+
+        If there is more to lay out than the rows have, it is a layout of these groups alone: thousands of groups that
+        are read one by one would otherwise all be laid out anew with each."""
+        if self._laid_out_for == self._basis(topology):
+            is_needed = np.zeros(len(self.layout), dtype=bool)
+            for group in groups:
+                is_needed[self.layout.spans[group]] = True
+            return self.layout, _needed(self.layout, self.is_committed_only, is_needed)
+        asked, wanted = self._watching.asked, self._topics_read(groups)
+        layout = layout_of({group: topics.union(asked.get(group, ())) for group, topics in wanted.items()}, topology)
+        return layout, _needed(layout, self._committed_only(layout), np.ones(len(layout), dtype=bool))
+
+    def _committed_only(self, layout: Layout) -> Flags:
+        isolation_of = self._watching.isolation_of
+        return _column(layout, lambda group, _: isolation_of(group) is Isolation.READ_COMMITTED)
 
     # -- memory ----------------------------------------------------------------------------------
 
@@ -180,6 +195,14 @@ class CurrentRows:
         self.latest = latest
         self._groups_read_before = self._groups_read
         self._has_settled, self._former = True, None
+
+
+def _needed(layout: Layout, is_committed_only: Flags, is_needed: Flags) -> dict[Isolation, Flags]:
+    """Returns the partitions of the needed rows per isolation level."""
+    needed = np.zeros((2, layout.table_size), dtype=bool)
+    needed[is_committed_only[is_needed].astype(int), layout.place[is_needed]] = True
+    levels = zip((Isolation.READ_UNCOMMITTED, Isolation.READ_COMMITTED), needed, strict=True)
+    return {level: places for level, places in levels if places.any()}
 
 
 def _column(layout: Layout, claim: Callable[[str, str], bool]) -> Flags:

@@ -229,14 +229,20 @@ class Cycle:
         commits = self._commits.ask(topology.brokers, has_offsets_topic=self._inventory.has_offsets_topic)
         share_calls = self._shares.ask(self._commits.directory, topology)
         self._ends.begin()
-        while self._brokers.wait(commits.calls, share_calls, together=TOGETHER_SECONDS):
+        together = TOGETHER_SECONDS
+        while self._brokers.wait(commits.calls, share_calls, together=together):
+            began = self._clock.monotonic()
             batch = self._ends.rounds
             groups = [*self._commits.take(commits, batch), *self._shares.take(share_calls, batch)]
-            if groups:
-                layout = self._rows.lay_out(topology, self._clock.monotonic())
+            if groups and batch:
+                self._ends.ask(*self._rows.needed_by(groups, topology), topology)
+            elif groups:
                 # The first round requests all ends: it is the same in every cycle, and the history also learns what is
                 # produced for groups whose commits cannot be read.
-                self._ends.ask(layout, topology, self._rows.needed(groups if batch else None))
+                layout = self._rows.lay_out(topology, self._clock.monotonic())
+                self._ends.ask(layout, self._rows.needed(), topology)
+            # As long as it takes to read the answers of many groups, as much less time they are collected.
+            together = max(TOGETHER_SECONDS - (self._clock.monotonic() - began), 0.0)
         self._commits.finish(commits, has_offsets_topic=self._inventory.has_offsets_topic)
         commits.unread = self._inventory.possible_share_groups() | commits.unread
         return commits, self._shares.newest
@@ -245,7 +251,7 @@ class Cycle:
         """Reads the ends that are left, and then the starts: again where an end shows that the log may be another."""
         topology, causes = self._inventory.topology, Causes()
         layout = self._rows.lay_out(topology, self._clock.monotonic())
-        self._ends.ask(layout, topology, self._ends.not_asked(layout, self._rows.needed()))
+        self._ends.ask(layout, self._ends.not_asked(layout, self._rows.needed()), topology)
         ends = self._ends.collect(layout, causes)
         observation = observation_of(
             layout, commits, shares, self._shares.topics, ends, self._rows.is_committed_only, causes

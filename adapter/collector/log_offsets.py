@@ -83,7 +83,7 @@ class Ends:
     def rounds(self) -> int:
         return len(self._rounds)
 
-    def ask(self, layout: Layout, topology: Topology, needed: Mapping[Isolation, Flags]) -> None:
+    def ask(self, layout: Layout, needed: Mapping[Isolation, Flags], topology: Topology) -> None:
         """Requests ends from the leaders without waiting; `needed` has the partitions per isolation level."""
         if needed:
             plans = {

@@ -46,7 +46,7 @@ class Plans:
             and np.array_equal(former.wanted, wanted)
         ):
             return former
-        # Plans of an old layout are never used again.
+        # Plans of another layout are hardly ever used again.
         self._plans = {key: plan for key, plan in self._plans.items() if plan.layout is layout}
         self._plans[purpose] = _planned(purpose, layout, leaders, wanted)
         return self._plans[purpose]

@@ -4,7 +4,6 @@ kafka-python's public offset calls ask brokers one after another, fail completel
 group's coordinator without limit. So requests are sent through the library's connection manager. Only this package uses
 its private names, and the dependency is pinned to the versions that have them."""
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,13 +18,13 @@ from adapter import clock
 from adapter.cluster.groups import Description, Kind, Listing
 from adapter.cluster.topics import Topology
 from adapter.kafka.answers import Answer, Answered, BrokersUnreachable, Failure, FailureCause
-from adapter.kafka.calls import Calls
-from adapter.kafka.connections import connected, end, started
-from adapter.kafka.exchanges import Make, asked_by, exchanged, in_turn, metadata_request
-from adapter.kafka.failures import explained
+from adapter.kafka.calls import Calls, Pending, wait_for
+from adapter.kafka.connections import connected, end, is_throttling, started
+from adapter.kafka.exchanges import Asked, Make, asked_by, exchanged, metadata_request
+from adapter.kafka.failures import explained, failure_of
 from adapter.kafka.group_descriptions import descriptions_in
 from adapter.kafka.group_requests import DESCRIBE, describe, describe_shares, find_coordinators, list_groups
-from adapter.kafka.lanes import LANE_SECONDS, Lane
+from adapter.kafka.paced_calls import BrokerTooSlow, PacedCalls
 from adapter.kafka.rotation import BrokerAccess, Rotation
 from adapter.kafka.versions import NEWEST, Versions
 from adapter.protocol import group_responses
@@ -51,6 +50,10 @@ HEDGE_SECONDS = 0.5
 """If a broker takes longer than this for Metadata, another one is asked as well."""
 GRACE_SECONDS = 1.0
 """The client's thread enforces the deadline, but a slow name lookup can block that thread."""
+COMMIT_SECONDS = 15.0
+"""In a cycle, no OffsetFetch is sent later than this after the first one; the next cycle begins with those left."""
+SEARCH_SECONDS = 2.0
+"""The same for FindCoordinator, which comes before the OffsetFetch of a cycle."""
 CountRequest = Callable[[str], None]
 
 
@@ -254,7 +257,7 @@ class Brokers:
             number: (node, partial(find_coordinators, part), partial(group_responses.coordinators_in, part))
             for number, part in enumerate(parts)
         }
-        outcomes = self.finish(self._start(FIND_COORDINATOR, asked)).values()
+        outcomes = self.finish(self._paced(FIND_COORDINATOR, asked, SEARCH_SECONDS)).values()
         found = [outcome.content for outcome in outcomes if isinstance(outcome, Answer)]
         failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
         return failures[0] if failures and not found else {group: one for part in found for group, one in part.items()}
@@ -285,29 +288,23 @@ class Brokers:
         }
         return self._start(DESCRIBE_SHARE_GROUP_OFFSETS, sent)
 
-    def commits(self, questions: Mapping[int, CommitQuestion]) -> Calls[Columns]:
-        return self._start(CommitQuestion.api, {key: asked_by(question) for key, question in questions.items()})
+    def commits(self, questions: Mapping[int, CommitQuestion]) -> PacedCalls[Columns]:
+        asked = {key: asked_by(question) for key, question in questions.items()}
+        return self._paced(CommitQuestion.api, asked, COMMIT_SECONDS)
 
     def offsets(self, questions: Mapping[int, OffsetQuestion]) -> Calls[Columns]:
         return self._start(OffsetQuestion.api, {key: asked_by(question) for key, question in questions.items()})
 
-    def wait(self, *calls: Calls[Any], together: float, within: float = float("inf")) -> bool:
+    def wait(self, *calls: Pending, together: float, within: float = float("inf")) -> bool:
         """Waits at most `within` seconds for a response, then `together` for the others; False: all have been taken."""
-        latest = clock.monotonic() + within
-        with self._changed:
-            while not all(call.are_settled for call in calls):
-                times = [first for call in calls if (first := call.first_response()) is not None]
-                until = min(times) + together if times else latest
-                left = min(until, *(call.expires for call in calls if not call.are_settled)) - clock.monotonic()
-                if left <= 0:
-                    break
-                self._changed.wait(left)
-        return not all(call.are_taken for call in calls)
+        return wait_for(self._changed, calls, together, within)
 
-    def finish(self, calls: Calls[Answered]) -> dict[int, Answer[Answered] | Failure]:
-        """Waits for the last answer; returns all in the order of the requests."""
-        self.wait(calls, together=float("inf"))
-        return calls.take()
+    def finish(self, calls: Calls[Answered] | PacedCalls[Answered]) -> dict[int, Answer[Answered] | Failure]:
+        """Waits for the last answer; returns all in the order in which they were taken."""
+        outcomes: dict[int, Answer[Answered] | Failure] = {}
+        while self.wait(calls, together=float("inf")):
+            outcomes |= calls.take()
+        return outcomes
 
     def probe(self, node: int) -> Future:
         """Returns the pending answer of a silent broker."""
@@ -324,26 +321,35 @@ class Brokers:
     ) -> dict[int, Answer[Answered] | Failure]:
         return self.finish(self._start(api, {node: (node, make, decode) for node, make in requests.items()}))
 
-    def _start(self, api: Api, asked: Mapping[int, tuple[int, Make, Callable[[Any], Answered]]]) -> Calls[Answered]:
-        """Sends all (node, request, decoder) at once."""
+    def _paced(self, api: Api, asked: Mapping[int, Asked[Answered]], seconds: float) -> PacedCalls[Answered]:
+        def send(numbers: Sequence[int]) -> Calls[Answered]:
+            return self._start(api, {number: asked[number] for number in numbers})
+
+        def too_slow(node: int) -> Failure:
+            throttles = is_throttling(self._manager, node)
+            return failure_of(
+                kafka_errors.ThrottlingQuotaExceededError() if throttles else BrokerTooSlow(seconds), self._name(node)
+            )
+
+        nodes = {number: node for number, (node, _, _) in asked.items()}
+        return PacedCalls(nodes, send, too_slow, clock.monotonic, seconds)
+
+    def _start(self, api: Api, asked: Mapping[int, Asked[Answered]]) -> Calls[Answered]:
+        """Sends all at once."""
 
         def read(number: int, outcome: object, received: float) -> Answer[Answered] | Failure:
             node, _, decode = asked[number]
             return self._answer(node, outcome, received, decode)
 
-        several = Counter(node for node, _, _ in asked.values())
-        lanes = {node: Lane() for node, count in several.items() if count > 1}
-        seconds = self._call_seconds + GRACE_SECONDS + (LANE_SECONDS if lanes else 0)
-        calls = Calls(asked.keys(), self._changed, seconds, read)
+        calls = Calls(asked.keys(), self._changed, self._call_seconds + GRACE_SECONDS, read)
         for number, (node, make, _) in asked.items():
             note_sent = partial(_note_sent, calls, number)
-            _settle(calls, number, self._send(api, node, make, note_sent, lanes.get(node)))
+            _settle(calls, number, self._send(api, node, make, note_sent))
         return calls
 
-    def _send(self, api: Api, node: int, make: Make, note_sent: Callable[[], None], lane: Lane | None = None) -> Any:  # noqa: ANN401
+    def _send(self, api: Api, node: int, make: Make, note_sent: Callable[[], None]) -> Any:  # noqa: ANN401
         count = partial(self._count_request, api.name)
-        exchange = partial(exchanged, self._manager, node, make, self._call_seconds, note_sent, count)
-        return self._manager.call_soon(exchange if lane is None else partial(in_turn, lane, exchange))
+        return self._manager.call_soon(exchanged, self._manager, node, make, self._call_seconds, note_sent, count)
 
     def _name(self, node: int) -> str:
         return f"broker {node} at {self._addresses.get(node, 'an unknown address')}"

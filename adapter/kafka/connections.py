@@ -26,6 +26,8 @@ LARGEST_FRAME_BYTES = 32 * 1024 * 1024
 """Of a response, which anyone in a broker's place may send. Metadata of 100,000 topics with the longest names fits."""
 LONGEST_THROTTLE_MS = 60_000
 """More than a quota requires: at most its window, 11 s by default."""
+ANSWER_SECONDS = 1.0
+"""A broker that throttled has so long after it before it counts as silent."""
 SHOWING_TOKENS = ("OAUTHBEARER", "AWS_MSK_IAM")
 
 
@@ -84,6 +86,11 @@ async def quota_wait(manager: Any, node: int, limit: float) -> float:  # noqa: A
     return clock.monotonic() - begun
 
 
+def is_throttling(manager: Any, node: int) -> bool:  # noqa: ANN401
+    connection = manager._conns.get(node)
+    return connection is not None and "throttle" in connection.paused
+
+
 async def connected(manager: Any, node: int, milliseconds: float) -> Any:  # noqa: ANN401
     """Returns the node's connection once its versions are known; raises the library's error if it cannot be made."""
     connection = manager.get_connection(node)
@@ -137,6 +144,8 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # as above
     negotiated_in: frozenset[int] = frozenset()
     """The versions of ApiVersions in which the broker was asked."""
     broker_version_data: Any
+    throttled_until = 0.0
+    """When the latest throttle ends or ended, by the library's clock."""
     _throttle_time: float
 
     async def _get_api_versions(self, timeout_at: float | None = None) -> None:
@@ -151,9 +160,21 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # as above
         seconds = min(getattr(response, "throttle_time_ms", 0) or 0, LONGEST_THROTTLE_MS) / 1000
         ends = time.monotonic() + seconds  # noqa: TID251 - the library's clock
         if seconds > 0 and ends > self._throttle_time:
-            self._throttle_time = ends
+            self._throttle_time = self.throttled_until = ends
             self.net.call_at(ends, self._maybe_unthrottle)
             self.pause("throttle")
+
+    def has_throttled_until(self, deadline: float) -> bool:
+        """Whether a throttle left the broker less than ANSWER_SECONDS before this time."""
+        return self.throttled_until + ANSWER_SECONDS > deadline
+
+    def _request_timed_out(self, future: Any, sent_at: float, timeout_at: float) -> None:  # noqa: ANN401
+        """A connection that the broker throttles is not closed: it would begin anew, and seem to be silent."""
+        if self.has_throttled_until(timeout_at):
+            later = self.throttled_until + ANSWER_SECONDS
+            self.net.call_at(later, lambda: self._request_timed_out(future, sent_at, later))
+        else:
+            super()._request_timed_out(future, sent_at, timeout_at)
 
     def _send_request(self, request: object, *others: object, **options: object) -> Any:  # noqa: ANN401
         if isinstance(request, ApiVersionsRequest):

@@ -1,11 +1,13 @@
 """One request to one broker, and its response, within a deadline; run by the library's thread."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from kafka import errors as kafka_errors
+
 from adapter import clock
+from adapter.kafka.answers import Answered
 from adapter.kafka.connections import connected, quota_wait
-from adapter.kafka.lanes import Lane
 from adapter.kafka.versions import Versions, VersionsChanged
 from adapter.protocol import offset_requests
 from adapter.protocol.apis import METADATA
@@ -14,6 +16,8 @@ from adapter.protocol.prepared_requests import CommitQuestion, OffsetQuestion
 
 Make = Callable[[Versions], object]
 """Returns the request for a broker of these versions; raises NotOffered."""
+Asked = tuple[int, Make, Callable[[Any], Answered]]
+"""Node, request, and decoder of the response."""
 
 
 async def exchanged(
@@ -32,22 +36,15 @@ async def exchanged(
     left = 1000 * (ends - clock.monotonic())
     request = make(connection.versions)
     count()
-    return await manager.wait_for(connection.send_request(request, request_timeout_ms=left), left + 100)
-
-
-async def in_turn(lane: Lane, exchange: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401
-    failure: BaseException | None = None
     try:
-        await lane.enter()
-        return await exchange()
-    except Exception as error:
-        failure = error
+        return await manager.wait_for(connection.send_request(request, request_timeout_ms=left), left + 100)
+    except (kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError):
+        if connection.has_throttled_until(ends):
+            raise kafka_errors.ThrottlingQuotaExceededError from None
         raise
-    finally:
-        lane.leave(failure)
 
 
-def asked_by(question: CommitQuestion | OffsetQuestion) -> tuple[int, Make, Callable[[Any], Columns]]:
+def asked_by(question: CommitQuestion | OffsetQuestion) -> Asked[Columns]:
     def make(versions: Versions) -> object:
         version = versions.required(question.api)
         if version < question.oldest:

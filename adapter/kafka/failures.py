@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from kafka import errors as kafka_errors
 
 from adapter.kafka.answers import Failure, FailureCause
-from adapter.kafka.lanes import LANE_SECONDS, LaneTooSlow
 from adapter.kafka.logins import LoginUnavailable
+from adapter.kafka.paced_calls import BrokerTooSlow
 from adapter.kafka.rotation import BrokerAccess
 from adapter.kafka.tokens import TokenUnavailable
 from adapter.kafka.versions import NotOffered, VersionsChanged
@@ -47,7 +47,7 @@ def failure_of(error: BaseException, who: str) -> Failure:
     return Failure(cause, f"{who} {said.format(**words)}", was_sent=not isinstance(error, _UNSENT))
 
 
-_UNSENT = (kafka_errors.ThrottlingQuotaExceededError, LaneTooSlow)
+_UNSENT = (kafka_errors.ThrottlingQuotaExceededError, BrokerTooSlow)
 OVER_QUOTA = "throttles the adapter because a quota is used up"
 _KINDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], FailureCause, str], ...] = (
     ((kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError), FailureCause.TIMED_OUT, "does not answer"),
@@ -58,7 +58,7 @@ _KINDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Failu
     (kafka_errors.ThrottlingQuotaExceededError, FailureCause.THROTTLED, OVER_QUOTA),
     (UnicodeError, FailureCause.DNS, "cannot be found: its host name is invalid"),
     (NotOffered, FailureCause.VERSION, "{whole}"),
-    (LaneTooSlow, FailureCause.OTHER, f"did not answer for all its groups, one by one, within {LANE_SECONDS:.0f} s"),
+    (BrokerTooSlow, FailureCause.OTHER, "{whole}"),
     (VersionsChanged, FailureCause.CONNECTION, "was connected again and offers other versions of its requests"),
     (kafka_errors.IncompatibleBrokerVersion, FailureCause.VERSION, "offers no version of a request that is needed"),
     (

@@ -46,7 +46,7 @@ from tests.support.kafka.wire_fake import (
 logger = logging.getLogger(__name__)
 
 START_TIMEOUT_SECONDS = 120.0
-MOST_KEPT = 2000
+MOST_KEPT = 20_000
 VERSIONS = {
     API_VERSIONS: (0, 4),
     METADATA: (10, 11),

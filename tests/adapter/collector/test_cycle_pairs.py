@@ -13,8 +13,8 @@ from adapter.lag.snapshot import State
 from adapter.lag.states import MOST_SECONDS_APART, TOO_FAR_APART
 from adapter.metrics.problems import NoMatch, Reason, ValueUnavailable
 from tests.support import samples
-from tests.support.kafka.fake_brokers import Exchange
 from tests.support.kafka.fake_cluster import NOBODY, Kafka
+from tests.support.kafka.fake_transit import Exchange
 from tests.support.kafka.rig import Rig
 from tests.support.samples import NOW
 
@@ -144,6 +144,41 @@ def test_groups_that_are_asked_one_by_one_each_get_log_ends_with_their_own_answe
     assert all(BACKLOG <= rig.lag_of(group, topic) <= most for group in many for topic in ("bills", "notes"))
 
 
+def test_log_ends_are_requested_in_time_however_many_groups_are_asked_one_by_one() -> None:
+    """Their answers take 1.2 s to be read, and more do not arrive meanwhile."""
+    world = World()
+    world.versions = dict.fromkeys(NODES, Versions(offset_fetch=7))
+    many = {f"group-{number}": NODES[number % 3] for number in range(400)}
+    world.coordinators |= many
+    world.groups = (*world.groups, *many)
+    world.show(NOW)
+    rig = running(world)
+    world.pace = {("OffsetFetch", node): 0.001 for node in NODES}
+    world.reading_seconds = 0.003
+    outcome = rig.run()
+
+    assert (outcome.completeness, len(outcome.gaps)) == ("complete", len(many) + 3)
+    assert max(outcome.gaps) <= MOST_SECONDS_APART
+
+
+def test_a_coordinator_too_slow_for_a_cycle_is_asked_first_for_what_it_did_not_come_to() -> None:
+    world = World()
+    world.versions = {1: Versions(offset_fetch=7)}
+    many = {f"group-{number}": 1 for number in range(40)}
+    world.coordinators |= many
+    world.groups = (*world.groups, *many)
+    world.show(NOW)
+    rig = running(world)
+    world.pace["OffsetFetch", 1] = 0.99
+    began = rig.clock.seconds
+    outcomes = [rig.run() for _ in range(3)]
+
+    assert {failure.text for outcome in outcomes for failure in outcome.failures} == {
+        "broker 1 at kafka-1:9092 did not answer for all its groups, one by one, within 15 s"
+    }
+    assert all(rig.view.snapshot.received[rows].min() > began for rows in rig.view.layout.spans.values())
+
+
 @pytest.mark.parametrize("kind", ["Metadata", "ListGroups", "Describe", "DescribeShareGroupOffsets"])
 def test_other_requests_never_come_between_the_commit_and_the_end_of_a_row(kind: str) -> None:
     world = World()
@@ -169,7 +204,7 @@ def test_a_frozen_leader_delays_no_end_of_another_one() -> None:
     rig.run()
     seen = rig.view.snapshot.received[rig.view.layout.pairs["billing", "orders"]]
 
-    assert seen.tolist() == [rig.brokers.exchanges[-1].received]
+    assert seen.tolist() == [rig.brokers.transit.exchanges[-1].received]
     assert rig.lag("billing") <= true_lag() + 3 * RATE * MOST_SECONDS_APART
 
 
@@ -261,7 +296,7 @@ def test_lag_is_overstated_at_most_by_what_was_produced_until_its_end_was_read(c
 def check(rig: Rig, world: World, group: str) -> None:
     layout, now = rig.view.layout, rig.clock.seconds
     since = now - rig.settings.collection.max_age
-    late = [one for one in rig.brokers.exchanges if one.received >= since]
+    late = [one for one in rig.brokers.transit.exchanges if one.received >= since]
     for topic, leaders in world.topics.items():
         if (group, topic) not in layout.pairs:
             continue

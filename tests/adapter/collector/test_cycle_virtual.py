@@ -5,7 +5,7 @@ What is known of handovers and placement in Kafka must not make every answer of 
 import pytest
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
-from adapter.collector.coordinator_search import MOST_SOUGHT
+from adapter.collector.coordinator_search import MOST_TRIED
 from adapter.kafka.versions import Versions
 from adapter.metrics.problems import NoMatch, Reason, ValueUnavailable
 from adapter.protocol.apis import FIND_COORDINATOR
@@ -324,7 +324,7 @@ def test_a_group_that_stopped_and_is_not_listed_counts_from_its_last_commits_whe
 def test_a_group_is_found_beside_more_that_have_no_commits_than_are_looked_for_at_a_time() -> None:
     kafka = of_another_maker("billing", unlisted={"billing"})
     rig = rig_of(kafka, 2)
-    rig.cycle.asked = dict.fromkeys(["billing", *(f"a-typo-{number}" for number in range(MOST_SOUGHT))], ("orders",))
+    rig.cycle.asked = dict.fromkeys(["billing", *(f"a-typo-{number}" for number in range(MOST_TRIED))], ("orders",))
     rig.run(6)
 
     assert rig.lag("billing") == 3

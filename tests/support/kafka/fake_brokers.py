@@ -5,10 +5,8 @@ remembered as `(kind, node)`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
-from threading import Condition
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from kafka.protocol.consumer import ListOffsetsRequest
@@ -17,8 +15,10 @@ from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.cluster.groups import NOBODY, Description, GroupStatus, Kind, Listing, Phase
 from adapter.cluster.topics import Topic, Topology
 from adapter.kafka.answers import Answer, BrokersUnreachable, Failure, FailureCause
-from adapter.kafka.calls import Calls
-from adapter.kafka.client import CALL_SECONDS, Brokers
+from adapter.kafka.calls import Calls, Pending
+from adapter.kafka.client import COMMIT_SECONDS, Brokers
+from adapter.kafka.failures import failure_of
+from adapter.kafka.paced_calls import BrokerTooSlow, PacedCalls
 from adapter.kafka.versions import NEWEST, Versions
 from adapter.protocol.apis import LIST_OFFSETS, OFFSET_FETCH
 from adapter.protocol.codes import (
@@ -35,37 +35,11 @@ from adapter.settings.models import Isolation
 from tests.support import samples
 from tests.support.kafka import responses
 from tests.support.kafka.fake_cluster import Kafka, Partition
+from tests.support.kafka.fake_transit import Sent, Transit
 from tests.support.kafka.responses import NOT_LEADER, UNKNOWN_TOPIC_OR_PARTITION, by_topic
 from tests.support.samples import SteppedClock
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """When a request was sent, read by the broker, and answered."""
-
-    kind: str
-    node: int
-    sent: float
-    read: float
-    received: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Times:
-    read: float
-    received: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _UnderWay:
-    """An answer that is on its way to us."""
-
-    calls: Calls[Any]
-    number: int
-    received: float
-    outcome: Answer[Any] | Failure
 
 
 class FakeBrokers(Brokers):
@@ -84,13 +58,9 @@ class FakeBrokers(Brokers):
         self._connected = False
         self._turns = 0
         """How many Metadata responses there were."""
-        self.exchanges: list[Exchange] = []
-        """Every request with commits or log offsets that was answered."""
-        self._under_way: list[_UnderWay] = []
+        self.transit = Transit(kafka, clock, self.requests, self._failure)
         self._written: dict[int, tuple[Mapping[str, Mapping[Partition, int]], int]] = {}
         """Partition of the offsets topic -> its commits as last looked at, and its records."""
-        self._last: dict[int, _Times] = {}
-        """Node -> when it read and answered its last request."""
 
     @property
     def is_connected(self) -> bool:
@@ -241,14 +211,23 @@ class FakeBrokers(Brokers):
         node = self._coordinator(group)
         return FoundCoordinator(node, COORDINATOR_ABSENT if node == NOBODY else 0)
 
-    def commits(self, questions: Mapping[int, CommitQuestion]) -> Calls[Columns]:
+    def commits(self, questions: Mapping[int, CommitQuestion]) -> PacedCalls[Columns]:
         plan: dict[int, tuple[str, ...]] = {}
         for question in questions.values():
             plan[question.node] = (*plan.get(question.node, ()), *question.groups)
         self.asked_for.append(("OffsetFetch", plan))
-        return self._in_flight(
-            {key: ("OffsetFetch", one.node, partial(self._commits_reported, one)) for key, one in questions.items()}
-        )
+
+        def send(numbers: Sequence[int]) -> Calls[Columns]:
+            return self.transit.sent({number: self._asked_commits(questions[number]) for number in numbers})
+
+        def too_slow(node: int) -> Failure:
+            return failure_of(BrokerTooSlow(COMMIT_SECONDS), self._who(node))
+
+        nodes = {number: question.node for number, question in questions.items()}
+        return PacedCalls(nodes, send, too_slow, lambda: self._clock.seconds, COMMIT_SECONDS)
+
+    def _asked_commits(self, question: CommitQuestion) -> Sent[Columns]:
+        return "OffsetFetch", question.node, partial(self._commits_reported, question)
 
     def _commits_reported(self, question: CommitQuestion) -> Columns:
         groups = ((group, *self._commits_of(question.node, group)) for group in question.groups)
@@ -271,50 +250,12 @@ class FakeBrokers(Brokers):
 
     def shares(self, plan: Mapping[int, Sequence[str]]) -> Calls[dict[str, GroupShares]]:
         kind = "DescribeShareGroupOffsets"
-        return self._in_flight({node: (kind, node, partial(self._shares_reported, node, plan[node])) for node in plan})
+        return self.transit.sent(
+            {node: (kind, node, partial(self._shares_reported, node, plan[node])) for node in plan}
+        )
 
     def _shares_reported(self, node: int, groups: Sequence[str]) -> dict[str, GroupShares] | Failure:
         return self._not_offered(node) or {group: self._shares_of(node, group) for group in groups}
-
-    def _in_flight(self, asked: Mapping[int, tuple[str, int, Callable[[], T | Failure]]]) -> Calls[T]:
-        """Send (kind, node, what it answers) all at once; the answers arrive while somebody waits."""
-        calls = Calls[T](asked.keys(), Condition(), float("inf"), _as_it_is)
-        for number, (kind, node, answer) in asked.items():
-            calls.sent[number] = self._clock.seconds
-            received, outcome = self._exchanged(kind, node, answer)
-            self._under_way.append(_UnderWay(calls, number, received, outcome))
-        return calls
-
-    def _exchanged(self, kind: str, node: int, answer: Callable[[], T | Failure]) -> tuple[float, Answer[T] | Failure]:
-        """A broker answers the requests of a connection one after another."""
-        self.requests.append((kind, node))
-        now, last = self._clock.seconds, self._last.get(node, _Times(0.0, 0.0))
-        there, back = self.kafka.delays.get((kind, node), (0.0, 0.0))
-        pace = self.kafka.pace.get((kind, node), 0.0)
-        times = _Times(max(now + there, last.read) + pace, max(now + there + back, last.received) + pace)
-        failure = self._failure(node)
-        if failure is None and times.received - now >= CALL_SECONDS:
-            failure = Failure(FailureCause.TIMED_OUT, f"broker {node} at kafka-{node}:9092 does not answer")
-        if failure is not None:
-            return now + (self.kafka.deadline_seconds if failure.was_silence else 0.0), failure
-        self._last[node] = times
-        self.exchanges.append(Exchange(kind, node, now, times.read, times.received))
-        self.kafka.move_on_to(times.read)
-        content = answer()
-        return times.received, content if isinstance(content, Failure) else Answer(content, times.received)
-
-    def wait(self, *calls: Calls[Any], together: float, within: float = float("inf")) -> bool:
-        mine = [one for one in self._under_way if one.calls in calls]
-        responses = [one.received for one in mine if isinstance(one.outcome, Answer)]
-        until = min(responses) + together if responses else self._clock.seconds + within
-        arrived = [one for one in mine if one.received <= until]
-        for one in arrived:
-            one.calls.settle(one.number, one.outcome, one.received)
-            self._under_way.remove(one)
-        if mine:
-            end = until if len(arrived) < len(mine) else max(one.received for one in arrived)
-            self._clock.seconds = max(self._clock.seconds, end)
-        return not all(one.are_taken for one in calls)
 
     def _not_offered(self, node: int) -> Failure | None:
         return (
@@ -350,7 +291,7 @@ class FakeBrokers(Brokers):
         for kind in {kind for kind, _ in asked.values()}:
             self.asked_for.append((kind, {node: topics for node, (its, topics) in asked.items() if its == kind}))
         self._clock.seconds += self.kafka.busy_seconds
-        return self._in_flight(
+        return self.transit.sent(
             {node: (asked[node][0], node, partial(self._offsets_reported, one)) for node, one in questions.items()}
         )
 
@@ -414,8 +355,14 @@ class FakeBrokers(Brokers):
         """The time until the last of them has answered."""
         self._clock.seconds += max((sum(self.kafka.delays.get((kind, node), ())) for node in nodes), default=0.0)
 
+    def wait(self, *calls: Pending, together: float, within: float = float("inf")) -> bool:
+        return self.transit.wait(calls, together, within)
+
+    def _who(self, node: int) -> str:
+        return f"broker {node} at kafka-{node}:9092"
+
     def _failure(self, node: int) -> Failure | None:
-        who = f"broker {node} at kafka-{node}:9092"
+        who = self._who(node)
         if node in self.kafka.silent:
             return Failure(FailureCause.TIMED_OUT, f"{who} does not answer")
         if node in self.kafka.refusing or node not in self.kafka.nodes:
@@ -441,10 +388,6 @@ class FakeProbe:
 
     def succeeded(self) -> bool:
         return self._node not in self._kafka.silent | self._kafka.refusing
-
-
-def _as_it_is(_: int, outcome: Any, __: float) -> Any:  # noqa: ANN401 - an answer or a failure
-    return outcome
 
 
 @lru_cache(1000)

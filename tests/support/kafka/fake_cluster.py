@@ -85,6 +85,8 @@ class Kafka:
     """Why no bootstrap server lets us in."""
     delays: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
     """(Kind of request, node) -> seconds until the broker reads it, and from then on until the answer is here."""
+    reading_seconds: float = 0.0
+    """The time that we take to read each answer with offsets."""
     pace: dict[tuple[str, int], float] = field(default_factory=dict)
     """(Kind of request, node) -> how long the broker works on each, one after another."""
     deadline_seconds: float = 0.0

@@ -95,6 +95,8 @@ class WireFake:
     """In every answer to OffsetFetch and ListOffsets."""
     is_muted: bool = False
     """Whether the connection is not read for so long after such an answer, as from Kafka 2.0 on."""
+    pace: dict[tuple[int, int], float] = field(default_factory=dict)
+    """(node, key) -> the seconds that each answer takes; meanwhile the connection is not read."""
     hosts: dict[int, str] = field(default_factory=dict)
     """Node -> the name that Metadata tells, where it is not 127.0.0.1."""
     ports: dict[int, int] = field(default_factory=dict)
@@ -156,6 +158,7 @@ class WireFake:
                 while True:
                     (size,) = struct.unpack(">i", await reader.readexactly(4))
                     asked = _asked(self.identities.get(node, node), await reader.readexactly(size))
+                    await asyncio.sleep(self.pace.get((asked.node, asked.key), 0.0))
                     sent = self._answered(asked)
                     writer.write(sent.frame)
                     await writer.drain()
