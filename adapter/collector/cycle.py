@@ -241,8 +241,8 @@ class Cycle:
                 # produced for groups whose commits cannot be read.
                 layout = self._rows.lay_out(topology, self._clock.monotonic())
                 self._ends.ask(layout, self._rows.needed(), topology)
-            # As long as it takes to read the answers of many groups, as much less time they are collected.
-            together = max(TOGETHER_SECONDS - (self._clock.monotonic() - began), 0.0)
+            # The longer it takes to read many answers, the sooner the next ones are read, which may take even longer.
+            together = max(TOGETHER_SECONDS - 2 * (self._clock.monotonic() - began), 0.0)
         self._commits.finish(commits, has_offsets_topic=self._inventory.has_offsets_topic)
         commits.unread = self._inventory.possible_share_groups() | commits.unread
         return commits, self._shares.newest

@@ -2,6 +2,9 @@
 
 What is known of handovers and placement in Kafka must not make every answer of theirs doubtful forever."""
 
+from dataclasses import replace
+from unittest import mock
+
 import pytest
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
@@ -328,6 +331,41 @@ def test_a_group_is_found_beside_more_that_have_no_commits_than_are_looked_for_a
     rig.run(6)
 
     assert rig.lag("billing") == 3
+
+
+def without_coordinators(count: int) -> Rig:
+    """Groups that have been read one by one, and whose coordinators have all stopped; no broker lists them yet."""
+    kafka = of_another_maker(*(f"group-{number:03}" for number in range(count)))
+    kafka.versions = dict.fromkeys(kafka.nodes, OLD)
+    rig = rig_of(kafka, 2)
+    commits = rig.cycle._commits
+    commits.directory = replace(commits.directory, coordinators={})
+    kafka.unlisted = set(kafka.commits)
+    return rig
+
+
+def read_since(rig: Rig, began: float) -> int:
+    """How many groups have been read since then."""
+    snapshot = rig.view.snapshot
+    return sum(float(snapshot.received[rows].min()) > began for rows in rig.view.layout.spans.values())
+
+
+def test_the_coordinators_of_all_groups_that_are_asked_one_by_one_are_found_in_one_cycle() -> None:
+    rig = without_coordinators(200)
+    began = rig.clock.seconds
+    rig.run()
+
+    assert read_since(rig, began) == 200
+
+
+def test_groups_without_a_coordinator_keep_no_others_from_a_broker_that_is_too_slow_to_tell_all() -> None:
+    rig = without_coordinators(12)
+    rig.brokers.kafka.coordinators = dict.fromkeys((f"group-{number:03}" for number in range(4)), NOBODY)
+    told, began = rig.brokers.coordinators, rig.clock.seconds
+    with mock.patch.object(rig.brokers, "coordinators", lambda node, groups: told(node, groups[:4])):
+        seen = [read_since(rig, began) for _ in range(3) if rig.run()]
+
+    assert seen == [0, 4, 8]
 
 
 def test_that_no_broker_tells_coordinators_in_a_known_version_is_said_of_groups_that_need_it() -> None:
