@@ -1,6 +1,6 @@
 """Rows of the history -> the bytes of a Parquet file, as the contract defines it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,8 @@ ENCODINGS = dict.fromkeys(("received_at", "committed", "log_end", "log_start", "
 REPEATING = [*NAMES, "sampled_at", "interval_seconds", "partition", "members"]
 
 ROW_GROUP = 65_536
-"""Rows are sorted by topic, so readers of some topics can skip whole row groups by their statistics."""
+"""At most. Rows are sorted by topic, so readers of some topics can skip whole row groups by their statistics."""
+TOPIC = ("cluster", "group", "topic")
 
 
 def encoded(rows: Rows) -> pa.Buffer:
@@ -36,10 +37,23 @@ def encoded(rows: Rows) -> pa.Buffer:
     with parquet.ParquetWriter(
         sink, SCHEMA, compression="zstd", use_dictionary=REPEATING, column_encoding=ENCODINGS, store_schema=False
     ) as writer:
-        for begin in range(0, len(rows), ROW_GROUP):
-            writer.write_table(table_of(rows.chosen(slice(begin, begin + ROW_GROUP))))
+        for group in row_groups(rows):
+            writer.write_table(table_of(rows.chosen(group)))
         writer.add_key_value_metadata({VERSION_KEY: str(VERSION)})
     return sink.getvalue()
+
+
+def row_groups(rows: Rows) -> Iterator[slice]:
+    """A topic is in one group, unless it has more rows than a group: who reads some topics reads no other group."""
+    codes = [rows.columns[name] for name in TOPIC]
+    is_begin = np.logical_or.reduce([code[1:] != code[:-1] for code in codes])
+    ends = np.append(np.flatnonzero(is_begin) + 1, len(rows))
+    begin = 0
+    while begin < len(rows):
+        fitting = ends[: np.searchsorted(ends, begin + ROW_GROUP, side="right")]
+        end = int(fitting[-1]) if len(fitting) and fitting[-1] > begin else min(begin + ROW_GROUP, len(rows))
+        yield slice(begin, end)
+        begin = end
 
 
 def table_of(rows: Rows) -> pa.Table:

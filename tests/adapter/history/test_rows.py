@@ -190,13 +190,25 @@ def test_whatever_was_seen_is_read_back_row_by_row(given: list[Sample]) -> None:
     assert kept(*given) == sorted(expected, key=key)
 
 
-def test_rows_are_written_in_groups_so_that_a_reader_of_some_topics_leaves_out_the_others() -> None:
-    layout = samples.layout([("billing", f"orders-{number:02d}", 4000) for number in range(20)])
+def groups_of(partitions: list[int]) -> list[tuple[str, str, int]]:
+    """First and last topic and rows of each group of rows in a file with topics of so many partitions."""
+    layout = samples.layout([("billing", f"orders-{number:02d}", each - 1) for number, each in enumerate(partitions)])
     rows = rows_of([sample(layout)])
     assert rows is not None
-
     metadata = parquet.read_metadata(pa.BufferReader(encoded(rows)))
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    return [(it.column(5).statistics.min, it.column(5).statistics.max, it.num_rows) for it in groups]
 
-    topics = [metadata.row_group(number).column(5).statistics for number in range(metadata.num_row_groups)]
-    assert metadata.row_group(0).num_rows == ROW_GROUP
-    assert [(each.min, each.max) for each in topics] == [("orders-00", "orders-16"), ("orders-16", "orders-19")]
+
+def test_rows_are_written_in_groups_of_whole_topics_so_that_a_reader_of_some_leaves_out_the_others() -> None:
+    assert groups_of([4000] * 20) == [("orders-00", "orders-15", 64_000), ("orders-16", "orders-19", 16_000)]
+
+
+def test_a_topic_with_more_rows_than_a_group_has_several() -> None:
+    more = 5000
+
+    assert groups_of([10, ROW_GROUP + more, 20]) == [
+        ("orders-00", "orders-00", 10),
+        ("orders-01", "orders-01", ROW_GROUP),
+        ("orders-01", "orders-02", more + 20),
+    ]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from spark.pipeline import examining
 from spark.pipeline.batches import BatchLimits
 from spark.pipeline.lineage import read_record
 from spark.storage.local import LocalFiles
@@ -115,3 +116,22 @@ def test_neighbours_of_one_machine_s_core_have_the_same_ranges_and_no_other_roun
     names = [f"date=2026-11-20/hour=0{hour}" for hour in (6, 7, 8)]
     bounds = {record.bounds for name in names if (record := read_record(LocalFiles(tmp_path), name))}
     assert [len(each) for each in bounds] == [4]
+
+
+def test_footers_of_many_files_are_read_by_tasks_with_the_same_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    for name, files in (("driver", examining.FILES_OF_THE_DRIVER), ("tasks", 1)):
+        monkeypatch.setattr(examining, "FILES_OF_THE_DRIVER", files)
+        (path,) = write(tmp_path / name, rows_of(0))
+        (path.parent / "torn-20261120T060000Z.parquet").write_bytes(path.read_bytes()[:200])
+        result = compacted(tmp_path / name, limits=LIMITS, session=lambda: in_process(said=said))
+        assert len(result.skipped) == 1
+
+    assert [each for each in said if each.startswith("footers")] == ["footers of 2 files"]
+    one, other = (read_record(LocalFiles(tmp_path / name), SIX) for name in ("driver", "tasks"))
+    assert one
+    assert other
+    assert one.bounds == other.bounds
+    assert one.identity == other.identity

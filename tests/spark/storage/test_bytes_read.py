@@ -19,6 +19,7 @@ from spark.tables.layout import start_of
 from spark.tables.parquet_tables import read_topics
 from spark.tables.sample_files import Sound, examined
 from spark.tables.sample_reader import NAME_COLUMNS, PARTS_AT_ONCE, HourReader
+from spark.tables.topic_parts import bounds_of, parts_between
 from tests.support.history.real_bucket import RealBucket
 from tests.support.history.written_history import SCHEMA, START
 
@@ -137,6 +138,26 @@ def test_an_hour_that_is_read_in_parts_is_sent_once(
     assert (sum(rows), len(rows) > PARTS_AT_ONCE) == (ROWS, True)
     assert path.stat().st_size > 5_000_000
     least = needed(path, columns) + needed(path, NAME_COLUMNS)
+    assert least <= taken <= AT_MOST * least
+
+
+def test_an_hour_that_several_tasks_read_by_ranges_is_sent_once(
+    counting: Counting, large: tuple[HistoryFiles, Path]
+) -> None:
+    """And the footer to each of them."""
+    files, path = large
+    found = sound(files, path)
+    ranges = parts_between(bounds_of(found.groups, ROWS // 4))
+    rows: list[int] = []
+
+    def read() -> None:
+        readers = (HourReader(files, [found], within=each) for each in ranges)
+        rows.extend(sum(len(part.rows) for _, part in reader.parts()) for reader in readers)
+
+    taken = sent(counting, read)
+
+    assert rows == [ROWS // 4] * 4
+    least = needed(path, SAMPLES) + len(ranges) * int.from_bytes(path.read_bytes()[-8:-4], "little")
     assert least <= taken <= AT_MOST * least
 
 
