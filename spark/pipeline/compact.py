@@ -151,11 +151,11 @@ def _published(run: Run, batch: Batch, staged: Iterable[Sequence[StagedRange]]) 
     started_from = batch.started_from
     for hour, ranges in zip(batch.hours, staged, strict=True):
         run.check()
-        folders = list(dict.fromkeys(each.folder for each in ranges))
-        tables = {file.name: file.size for folder in folders for file in run.files.listed(folder, 0)}
+        files = [file for each in ranges for file in each.files]
+        tables = {file.name: file.size for file in files}
         record = replace(_record_of(hour, ranges), started_from=started_from, tables=tables)
         run.refuse_if_lost()
-        run.files.publish(folders, layout.hour_folder(hour.name), manifest_of_hour(record))
+        run.files.publish([file.path for file in files], layout.hour_folder(hour.name), manifest_of_hour(record))
         started_from = record.ends_with
         yield record
 

@@ -41,7 +41,7 @@ class DayTask:
 @dataclass(frozen=True, slots=True)
 class StagedDay:
     hourly: str
-    """The folder of the hourly table."""
+    """The hourly table."""
     daily: str
     """The daily table."""
     minutes: str
@@ -58,7 +58,7 @@ def make_day(task: DayTask) -> StagedDay:
     write_table(task.files, f"{root}/{layout.daily_table(task.day)}", daily, contract.DAILY)
     _write_minutes(task, f"{root}/{layout.minutes_table(task.day)}")
     return StagedDay(
-        hourly=f"{root}/{layout.hourly_folder(task.day)}",
+        hourly=f"{root}/{layout.hourly_table(task.day)}",
         daily=f"{root}/{layout.daily_table(task.day)}",
         minutes=f"{root}/{layout.minutes_table(task.day)}",
     )

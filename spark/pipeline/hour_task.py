@@ -20,7 +20,7 @@ from spark.rules.minutes import per_minute_of
 from spark.rules.totals import partitions_of, topic_totals_of
 from spark.rules.waits import waits_of
 from spark.rules.writer_choice import Chosen, Count, clusters_at, counts_of, is_chosen, summed
-from spark.storage.protocol import HistoryFiles
+from spark.storage.protocol import File, HistoryFiles
 from spark.tables import contract, layout
 from spark.tables.columns import TableRows, joined, none_of
 from spark.tables.parquet_tables import read_part, write_table, written_table
@@ -83,8 +83,8 @@ class HoursTask:
 class StagedRange:
     """An hour, or a range of it."""
 
-    folder: str
-    """Where its files are."""
+    files: tuple[File, ...]
+    """Of its tables."""
     carried: Digest
     """Of what it carries on."""
     clusters: frozenset[str]
@@ -120,10 +120,11 @@ def _make(task: HoursTask, hour: ExaminedHour, before: TableRows) -> tuple[Stage
     folder, ranges = task.staged(layout.hour_folder(hour.name)), len(hour.ranges)
     carried, clusters = [], set[str]()
     with ExitStack() as stack:
-        write = {}
-        for table, columns in TABLES.items():
-            path = f"{folder}/{layout.table_files(table, ranges)[task.range_number]}"
-            write[table] = stack.enter_context(written_table(task.files, path, columns))
+        names = {table: layout.table_files(table, ranges)[task.range_number] for table in TABLES}
+        write = {
+            table: stack.enter_context(written_table(task.files, f"{folder}/{names[table]}", columns))
+            for table, columns in TABLES.items()
+        }
         for part, samples in task.reader(hour).parts():
             start, of_part = micros_of(hour.start), part.of(before)
             ordered = ordered_samples(_counting(samples, hour.chosen), of_part, start)
@@ -141,7 +142,8 @@ def _make(task: HoursTask, hour: ExaminedHour, before: TableRows) -> tuple[Stage
             write[layout.PER_MINUTE](per_minute_of(deltas, totals))
             write[layout.CARRY](carried[-1])
     after = joined(carried)
-    return StagedRange(folder, digest_of(after), frozenset(clusters)), after
+    staged = tuple(file for file in task.files.listed(folder, 0) if file.name in names.values())
+    return StagedRange(staged, digest_of(after), frozenset(clusters)), after
 
 
 def _tail(task: HoursTask, hour: ExaminedHour) -> TableRows:

@@ -123,7 +123,7 @@ class BucketFiles:
 
     def publish(self, staged: Sequence[str], target: str, manifest: Manifest) -> None:
         """The store copies each object: one PUT, and a reader finds the old one or the new one."""
-        new = {name: f"{folder}/{name}" for folder in staged for name in self._names_in(folder)}
+        new = {path.rpartition("/")[2]: path for path in staged}
         for old in sorted(set(self._names_in(target)) - {*new, manifest.name}):
             self._delete(f"{target}/{old}", self._store.delete_file)
         each_of(self, lambda name: self._copy(new[name], f"{target}/{name}"), sorted(new))

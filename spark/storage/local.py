@@ -84,10 +84,12 @@ class LocalFiles:
     def publish(self, staged: Sequence[str], target: str, manifest: Manifest) -> None:
         """A reader finds the old folder or the new one, whole. The old one is set aside, for a reader that has found it
         and is about to list it."""
-        (new, *others), old = [self.root / each for each in staged], self.root / target
-        for file in [file for other in others for file in other.iterdir()]:
+        files, old = [self.root / each for each in staged], self.root / target
+        new = files[0].parent
+        for file in files:
             file.rename(new / file.name)
-        self.write(f"{staged[0]}/{manifest.name}", manifest.text(self.versioned(staged[0], 0)))
+        folder = str(new.relative_to(self.root))
+        self.write(f"{folder}/{manifest.name}", manifest.text(self.versioned(folder, 0)))
         self._forget_replaced()
         if not old.exists():
             old.parent.mkdir(parents=True, exist_ok=True)

@@ -86,8 +86,8 @@ class HistoryFiles(Protocol):
         """What pyarrow writes a staged file to; the file is there when the block ends without an error."""
 
     def publish(self, staged: Sequence[str], target: str, manifest: "Manifest") -> None:
-        """Puts the files of all staged folders, as one folder, in the place of the target, which may not exist yet, and
-        the manifest with them. Folders have no folders in them, and no two of them a file of the same name.
+        """Puts staged files, of these paths, as one folder in the place of the target, which may not exist yet, and the
+        manifest with them. No two have the same name, and no others lie in the folder of the first one.
 
         A reader that lists and reads meanwhile finds the target at any time, each of its files once. On this machine it
         finds one folder or the other, as the two are exchanged at once. In a bucket, and on file systems that cannot do

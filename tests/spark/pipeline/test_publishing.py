@@ -25,23 +25,23 @@ def hour(number: int) -> str:
     return f"hours/date=2026-11-20/hour={number:02d}"
 
 
-def staged(files: HistoryFiles, version: int) -> str:
+def staged(files: HistoryFiles, version: int) -> list[str]:
     """An hour's tables: rows that tell their version, and another number of them each time."""
     folder = f".compacting-test/{version}"
     rows = pa.table({"version": pa.array([version] * (500 + 300 * (version % 5)))})
     for name in ("deltas", "totals"):
         with files.created(f"{folder}/{name}.parquet") as target:
             pq.write_table(rows, target)
-    return folder
+    return [f"{folder}/deltas.parquet", f"{folder}/totals.parquet"]
 
 
 def published_while_read(files: HistoryFiles, program: str, location: str, publications: int) -> dict[str, object]:
     """What readers saw, of all of them together."""
     for number in range(HOURS):
-        files.publish([staged(files, number)], hour(number), MANIFEST)
+        files.publish(staged(files, number), hour(number), MANIFEST)
     with readers(program, location, HOURS) as running:
         for version in range(HOURS, publications):
-            files.publish([staged(files, version)], hour(version % HOURS), MANIFEST)
+            files.publish(staged(files, version), hour(version % HOURS), MANIFEST)
         told = [json.loads(reader.told()) for reader in running]
     assert all(each["listings"] > 10 for each in told)
     return {name: [each[name] for each in told if each[name]] for name in ("missed", "twice", "mixed", "crashes")}
@@ -105,12 +105,12 @@ def test_what_was_replaced_is_kept_for_a_reader_that_is_about_to_list_it(
 ) -> None:
     files = LocalFiles(tmp_path)
     for version in range(2):
-        files.publish([staged(files, version)], hour(0), MANIFEST)
+        files.publish(staged(files, version), hour(0), MANIFEST)
     (kept,) = tmp_path.glob(".replaced-*")
     assert sorted(each.name for each in kept.iterdir()) == sorted(NAMES)
 
     monkeypatch.setattr(local, "REPLACED_SECONDS", 0)
-    files.publish([staged(files, 2)], hour(1), MANIFEST)
+    files.publish(staged(files, 2), hour(1), MANIFEST)
     assert list(tmp_path.glob(".replaced-*")) == []
 
 
@@ -119,6 +119,6 @@ def test_a_file_without_a_successor_goes(tmp_path: Path, monkeypatch: pytest.Mon
     files = LocalFiles(tmp_path)
     files.write(f"{hour(0)}/part-00000.parquet", "old")
 
-    files.publish([staged(files, 1)], hour(0), MANIFEST)
+    files.publish(staged(files, 1), hour(0), MANIFEST)
 
     assert sorted(each.name for each in (tmp_path / hour(0)).iterdir()) == sorted(NAMES)

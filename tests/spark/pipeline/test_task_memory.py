@@ -38,7 +38,7 @@ peaks = [peak()]
 sound = tuple(examined(files, file, hour.start) for file in hour.files)
 (made,) = make_hours(HoursTask(files, ".run", (ExaminedHour(hour, sound),), part_rows=limit))
 peaks.append(peak())
-(files.root / "hours").symlink_to(files.root / Path(made.folder).parents[1])
+(files.root / "hours").symlink_to(files.root / Path(made.files[0].folder).parents[1])
 paths = {table: (tuple(hour_tables(hour.name, table, 1)),) for table in READ}
 make_day(DayTask(files, ".run", "2026-11-09", paths, lags_at_once=limit // 10))
 peaks.append(peak())

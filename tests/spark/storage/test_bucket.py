@@ -75,7 +75,8 @@ def test_a_record_is_the_last_to_take_its_place_and_what_has_no_successor_goes_f
         files.write(f".run/deltas/{name}", "new")
     store.requests.clear()
 
-    files.publish([".run/deltas"], "deltas/hour", Manifest("_record.json", lambda _: "new"))
+    staged = [".run/deltas/part-0.parquet", ".run/deltas/part-1.parquet"]
+    files.publish(staged, "deltas/hour", Manifest("_record.json", lambda _: "new"))
 
     names = ["part-0.parquet", "part-1.parquet", "_record.json"]
     first, *copies, last = store.changes()[:4]
@@ -91,7 +92,7 @@ def test_a_table_that_is_large_is_whole(store: FakeStore, files: BucketFiles) ->
     with files.created(".run/deltas/part-0.parquet") as target:
         target.write(content)
 
-    files.publish([".run/deltas"], "deltas/hour", Manifest("_record.json", lambda _: ""))
+    files.publish([".run/deltas/part-0.parquet"], "deltas/hour", Manifest("_record.json", lambda _: ""))
 
     assert store.below("history/deltas/hour/") == {"part-0.parquet": content, "_record.json": b""}
     with files.reading("deltas/hour/part-0.parquet") as source:

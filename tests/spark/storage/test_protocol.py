@@ -70,7 +70,7 @@ def test_a_staged_folder_takes_the_place_of_another_as_a_whole(made: Made, tmp_p
     files.write(".run/other/a", "also new")
 
     files.publish(
-        [".run/new", ".run/other"], "table/place", Manifest("_m", lambda stored: str([it.name for it in stored]))
+        [".run/new/b", ".run/other/a"], "table/place", Manifest("_m", lambda stored: str([it.name for it in stored]))
     )
 
     assert [files.read(f"table/place/{name}") for name in "abc"] == ["also new", "new", None]
