@@ -97,12 +97,12 @@ def drain_seconds(topic: TopicFigures, advice: Advice) -> float | None:
     is_still = any(it.code in STANDING_STILL and not it.is_over for it in advice.findings)
     if is_still or load.members_now == 0:
         return float("inf")
-    if load.capacity is None or np.isnan(load.usual):
+    if load.advised is None or np.isnan(load.usual):
         return None
     members = min(load.members_now or load.most_members, max(load.most_members, 1))
-    spare = members * load.capacity.p50 - load.usual
+    spare = members * load.advised - load.usual
     if any(it.code == Verdict.HOT_PARTITION for it in advice.findings):  # one member reads it, whatever the others do
-        spare = min(spare, load.capacity.p50 - float(np.nanmedian(topic.hours.skew)) * load.usual)
+        spare = min(spare, load.advised - float(np.nanmedian(topic.hours.skew)) * load.usual)
     return largest / spare if spare > 0 else float("inf")
 
 

@@ -9,13 +9,14 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from adapter.verdicts.capacity import ENOUGH_WINDOWS
 from adapter.verdicts.causes import Verdict, explained_by
 from spark.advice import group_findings
 from spark.advice.demand import Load
 from spark.advice.finding import LITTLE_DATA, Finding, Severity
 from spark.advice.group_findings import Rule
 from spark.figures import formatting
-from spark.figures.model import ENOUGH_WINDOWS, Group, Times
+from spark.figures.model import Group, Times
 from spark.rules.totals import IN_FLIGHT_SECONDS
 
 DAY = 86400.0
@@ -55,7 +56,7 @@ def never_saturated(_: Group, load: Load) -> Finding | None:
             "barely_saturated",
             Severity.NOTE,
             "Hardly ever saturated",
-            f"The capacity per member is the median of {formatting.plural(load.capacity.windows, 'window')}; it is "
+            f"The capacity per member was seen in {formatting.plural(load.capacity.windows, 'window')} only; it is "
             f"reliable from {ENOUGH_WINDOWS} on.",
         )
     return None

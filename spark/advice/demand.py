@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from adapter.verdicts.assignment import Sharing, most_members
-from spark.figures.model import Capacity, Floats, Group, Periods
+from adapter.verdicts.capacity import Capacity
+from spark.figures.model import Floats, Group, Periods
 from spark.figures.periods import between
 from spark.tables.contract import COVERED_SECONDS
 
@@ -48,9 +49,15 @@ class Load:
     """What a member did in the hour in which it did most, without jumps of the commit: a capacity it has for sure."""
 
     @property
+    def advised(self) -> float | None:
+        """The capacity of one member to count with; None: it is not known, or it scatters and nothing explains it."""
+        advised = self.capacity.advised if self.capacity else math.nan
+        return None if math.isnan(advised) else advised
+
+    @property
     def per_member(self) -> float:
-        """The capacity to count with; the median, since one that is too high lets the lag grow without an end."""
-        return self.capacity.p50 if self.capacity else self.at_least
+        """What a member did for sure, where the capacity is not known."""
+        return self.at_least if self.advised is None else self.advised
 
 
 def load_of(group: Group) -> Load:
@@ -74,7 +81,7 @@ def load_of(group: Group) -> Load:
         most_members=max(most, members_max or 0) if group.is_spread is None else most,
         members_max=members_max,
         members_now=_members_now(group),
-        capacity=_not_below(group.capacity, at_least),
+        capacity=group.capacity,
         at_least=at_least,
     )
 
@@ -84,13 +91,6 @@ def _members_now(group: Group) -> int | None:
     counted = ~np.isnan(group.hours.members_max)
     at_work = counted & ~group.is_paused
     return _largest(group.hours.members_max[at_work if at_work.any() else counted][-1:])
-
-
-def _not_below(capacity: Capacity | None, at_least: float) -> Capacity | None:
-    """Whole hours prove what a member can do as well as saturated windows do."""
-    if capacity is None:
-        return None
-    return replace(capacity, p50=max(capacity.p50, at_least), p95=max(capacity.p95, at_least))
 
 
 def production_of(hours: Periods) -> Floats:

@@ -13,13 +13,14 @@ from zoneinfo import ZoneInfo
 from adapter.verdicts.causes import REPLICAS_DO_NOT_HELP, Verdict
 from adapter.verdicts.controllers import DEFAULT_FLAGS
 from adapter.verdicts.plant import Consumers
+from spark.advice.capacity_words import advised_in_words, scatter_in_words
 from spark.advice.data_findings import DAY, findings_of
 from spark.advice.demand import HEADROOM, USED_AT_MOST, Load, load_of, members_needed, production_of
 from spark.advice.finding import LITTLE_DATA, Finding, Severity
 from spark.advice.recommendation import Behavior, Number, Recommendation, Target
 from spark.advice.replay import Expected, Trial, expected_of
 from spark.figures import formatting
-from spark.figures.model import Capacity, Group
+from spark.figures.model import Group
 
 HPA_PERIOD_SECONDS = int(DEFAULT_FLAGS.sync_seconds)
 """How often the HPA controller looks."""
@@ -116,8 +117,8 @@ def _draft(group: Group, zone: ZoneInfo) -> _Draft:
 
 def _advice(draft: _Draft, outcomes: Sequence[Expected]) -> Advice:
     """`outcomes`: of each of `draft.calmer`."""
-    load, capacity, findings = draft.load, draft.load.capacity, draft.findings
-    if not outcomes or capacity is None:
+    load, findings = draft.load, draft.findings
+    if not outcomes:
         return Advice(load, draft.hpa, _without_hpa(findings))
     hpa, expected = _calmest(draft, outcomes)
     if expected.kept_share < KEPT_ENOUGH:
@@ -125,10 +126,10 @@ def _advice(draft: _Draft, outcomes: Sequence[Expected]) -> Advice:
             None,
             f"No HPA on lag keeps a wait of {_wait(draft.group, draft.promised)}: replayed over the day of the busiest "
             f"hour, the best target keeps it {formatting.share(expected.kept_share)} of the time. Allow a longer wait, "
-            f"or {_instead(load, capacity)}",
+            f"or {_instead(load)}",
         )
         return Advice(load, replace(hpa, target=refused), _without_hpa(findings))
-    return Advice(load, hpa, (*findings, *_many_changes(expected, load, capacity)), expected)
+    return Advice(load, hpa, (*findings, *_many_changes(expected, load)), expected)
 
 
 def _without_hpa(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -149,7 +150,7 @@ def _calmest(draft: _Draft, outcomes: Sequence[Expected]) -> tuple[Recommendatio
     return replace(draft.hpa, down=replace(draft.hpa.down, window_seconds=Number(window, reason))), outcomes[chosen]
 
 
-def _many_changes(expected: Expected, load: Load, capacity: Capacity) -> tuple[Finding, ...]:
+def _many_changes(expected: Expected, load: Load) -> tuple[Finding, ...]:
     """A finding, or none."""
     if expected.changes_a_day <= CHANGES_A_DAY:
         return ()
@@ -157,7 +158,7 @@ def _many_changes(expected: Expected, load: Load, capacity: Capacity) -> tuple[F
         f"The recommended HPA would change the replicas {round(expected.changes_a_day)} times a day, although it waits "
         f"{formatting.duration(CALMER_SECONDS[-1])} before it scales down, and each change is a rebalance."
     )
-    asks = f"Allow a longer wait, or {_instead(load, capacity)}"
+    asks = f"Allow a longer wait, or {_instead(load)}"
     return (Finding("many_changes", Severity.NOTE, "The recommended HPA changes the replicas often", words, asks),)
 
 
@@ -169,12 +170,12 @@ def loop_delay(interval_seconds: float) -> float:
 def _target(group: Group, load: Load, findings: tuple[Finding, ...]) -> Target:
     """The target that keeps the agreed wait and the thresholds."""
     refusal = _refusal(load, findings)
-    if load.capacity is None or refusal:
+    if load.capacity is None or load.advised is None or refusal:
         return Target(None, refusal)
     promised = _promised_seconds(group, load)
     seconds, delay, wait = promised / MARGIN, loop_delay(group.interval_seconds), _wait(group, promised)
-    instead = _instead(load, load.capacity)
-    if load.peak > load.most_members * load.capacity.p50:
+    instead = _instead(load)
+    if load.peak > load.most_members * load.advised:
         return Target(
             None,
             f"No HPA keeps a wait of {wait}: the busiest hour brought {formatting.rate(load.peak)}, more than the "
@@ -198,11 +199,11 @@ def _target(group: Group, load: Load, findings: tuple[Finding, ...]) -> Target:
             f"{formatting.duration(MARGIN * group.commit_seconds / COMMITS_OF_TARGET)}, or {instead}",
         )
     return Target(
-        rounded(load.capacity.p50 * seconds),
-        f"Messages: what a saturated member consumes ({formatting.rate(load.capacity.p50)}, the median of "
-        f"{formatting.plural(load.capacity.windows, 'window')}) in {formatting.duration(seconds)}: the wait of {wait}, "
-        f"less a sixth for the HPA's tolerance of {formatting.share(TOLERANCE)}. The replicas settle with "
-        f"{formatting.duration(SETTLES * delay)} or more ({_delay_in_words(group)}).",
+        rounded(load.advised * seconds),
+        f"Messages: what a saturated member consumes ({advised_in_words(load.capacity)}) in "
+        f"{formatting.duration(seconds)}: the wait of {wait}, less a sixth for the HPA's tolerance of "
+        f"{formatting.share(TOLERANCE)}. The replicas settle with {formatting.duration(SETTLES * delay)} or more "
+        f"({_delay_in_words(group)}).",
     )
 
 
@@ -218,6 +219,8 @@ def _refusal(load: Load, findings: tuple[Finding, ...]) -> str:
         return f"{useless[0]}: more replicas do not help."
     if load.capacity is None or math.isnan(load.peak):
         return "What a member can do is not known: the group was never seen saturated."
+    if load.advised is None:
+        return scatter_in_words(load.capacity)
     return TOO_LITTLE if any(it.code == LITTLE_DATA for it in findings) else ""
 
 
@@ -232,8 +235,8 @@ def _promised_seconds(group: Group, load: Load) -> float:
     return min([group.agreement.max_wait_seconds, *(threshold / peak for threshold, peak in reached if peak > 0)])
 
 
-def _instead(load: Load, capacity: Capacity) -> str:
-    needed = members_needed(load.peak / USED_AT_MOST, capacity.p50, load.most_members)
+def _instead(load: Load) -> str:
+    needed = members_needed(load.peak / USED_AT_MOST, load.per_member, load.most_members)
     return f"keep {formatting.plural(needed, 'replica')}, enough for the busiest hour."
 
 
@@ -246,9 +249,9 @@ def _delay_in_words(group: Group) -> str:
 
 def _consumers(draft: _Draft) -> Consumers:
     """The members that an HPA would have, as if production could be divided evenly among any number of them."""
-    group, capacity = draft.group, draft.load.capacity
+    group = draft.group
     return Consumers(
-        capacity=capacity.p50 if capacity else math.nan,
+        capacity=draft.load.per_member,
         partitions=(1,),
         assignor=None,
         start_seconds=START_SECONDS,
@@ -265,15 +268,15 @@ def min_replicas(load: Load, most: int) -> Number:
             f"In {formatting.share(load.idle_share)} of the hours nothing was produced. 0 needs the feature gate "
             "HPAScaleToZero (on by default from Kubernetes 1.37) and a rule that names the topics; otherwise use 1.",
         )
-    if load.capacity is None:
+    if load.advised is None:
         return Number(1, "What a member can do is not known, so one replica is the safe minimum.")
     if math.isnan(load.off_peak):
         return Number(1, "Off-peak production is not known, so one replica is the safe minimum.")
-    needed = members_needed(load.off_peak / USED_AT_MOST, load.capacity.p50, load.partitions)
+    needed = members_needed(load.off_peak / USED_AT_MOST, load.advised, load.partitions)
     return Number(
         max(1, min(needed, most)),
         f"Off-peak production is {formatting.rate(load.off_peak)} (a tenth of the hours have less). It keeps this many "
-        f"members busy to {formatting.share(USED_AT_MOST)} of {formatting.rate(load.capacity.p50)} each.",
+        f"members busy to {formatting.share(USED_AT_MOST)} of {formatting.rate(load.advised)} each.",
     )
 
 
@@ -287,13 +290,13 @@ def max_replicas(load: Load, *, is_even: bool) -> Number:
         )
     elif load.most_members < load.partitions:
         every += " Of several topics, the largest one counts: the RangeAssignor gives all of them to the same members."
-    if load.capacity is None or not load.capacity.is_firm:
+    if load.capacity is None or load.advised is None or not load.capacity.is_firm:
         return Number(partitions, f"{every} While a member's capacity is not known, fewer may not be enough.")
     if not is_even:
         return Number(partitions, f"{every} With fewer, the member that reads the hot partition would read others too.")
     if load.covered_seconds < A_WEEK or math.isnan(load.peak):
         return Number(partitions, f"{every} Less than a week of data may not include the weekly peak.")
-    needed = members_needed(HEADROOM * load.peak, load.capacity.p50, load.partitions)
+    needed = members_needed(HEADROOM * load.peak, load.advised, load.partitions)
     if needed >= partitions:
         return Number(partitions, every)
     return Number(
@@ -305,7 +308,7 @@ def max_replicas(load: Load, *, is_even: bool) -> Number:
 
 
 def scale_up(load: Load, most: int) -> Behavior:
-    needed = math.ceil(load.rise / load.capacity.p50) if load.capacity else 0
+    needed = math.ceil(load.rise / load.advised) if load.advised is not None else 0
     pods = min(most, max(4, needed))
     reason = (
         f"The steepest rise from one hour to the next was {formatting.rate(load.rise)}: "

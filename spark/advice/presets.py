@@ -11,7 +11,7 @@ import numpy as np
 from spark.advice.demand import USED_AT_MOST, members_needed
 from spark.advice.hpa import Advice
 from spark.advice.recommendation import Number, Recommendation
-from spark.advice.weekly_pattern import Week, week_of
+from spark.advice.weekly_pattern import hours_in_words, week_of
 from spark.figures import formatting
 from spark.figures.model import Group
 
@@ -108,16 +108,16 @@ def known_peaks(group: Group, advice: Advice, zone: ZoneInfo) -> Preset:
         f"The hour of the day explains {formatting.share(max(0.0, week.explained))} of how hourly production differs"
         + (f", over {formatting.plural(week.days_seen, 'day')}." if week.days_seen else "."),
         hpa,
-        extra=_schedule(week, peaks, floor if knows_capacity else None, hpa, zone),
+        extra=_schedule(peaks, floor if knows_capacity else None, hpa, zone),
     )
 
 
-def _schedule(week: Week, peaks: tuple[int, ...], floor: int | None, hpa: Recommendation, zone: ZoneInfo) -> str:
+def _schedule(peaks: tuple[int, ...], floor: int | None, hpa: Recommendation, zone: ZoneInfo) -> str:
     """`floor`: the replicas that peak hours need; None: not known."""
     otherwise = hpa.min_replicas.value
     if not peaks:
         return "No hours of the day stand out, so there is no schedule to recommend."
-    hours = f"Peak hours are {week.in_words(peaks)} ({zone.key})"
+    hours = f"Peak hours are {hours_in_words(peaks)} ({zone.key})"
     if floor is None:
         return f"{hours}; how many replicas they need is not known."
     if floor <= otherwise:
@@ -142,8 +142,8 @@ def initial_load(group: Group, advice: Advice) -> Preset:
     whole = max(1, load.most_members)
     extra = ""
     is_backlog = lag is not None and lag.first > topic.above.threshold
-    if lag is not None and is_backlog and load.capacity is not None and not np.isnan(load.usual):
-        spare = whole * load.capacity.p50 - load.usual
+    if lag is not None and is_backlog and load.advised is not None and not np.isnan(load.usual):
+        spare = whole * load.advised - load.usual
         extra = (
             f"{formatting.plural(whole, 'member')} {'works' if whole == 1 else 'work'} off "
             f"{formatting.count(lag.first)} messages in about {formatting.duration(lag.first / spare)}."
@@ -179,12 +179,12 @@ def constantly_high(advice: Advice) -> Preset:
     high = float(np.percentile(load.production, 95))
     steady = len(load.production) >= 12 and high > 0 and load.off_peak >= OFTEN * high
     least = hpa.min_replicas
-    if load.capacity is not None:
-        needed = members_needed(load.usual / USED_AT_MOST, load.capacity.p50, load.partitions)
+    if load.advised is not None:
+        needed = members_needed(load.usual / USED_AT_MOST, load.advised, load.partitions)
         least = Number(
             max(1, min(needed, hpa.max_replicas.value)),
             f"What the median hour needs: {formatting.rate(load.usual)} at {formatting.share(USED_AT_MOST)} of "
-            f"{formatting.rate(load.capacity.p50)} each.",
+            f"{formatting.rate(load.advised)} each.",
         )
     return Preset(
         "constantly high",

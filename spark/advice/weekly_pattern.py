@@ -61,15 +61,16 @@ class Week:
         order = np.argsort(-flat, kind="stable")[:number]
         return tuple((f"{DAYS[at // 24]} {at % 24:02}:00", float(flat[at])) for at in order if flat[at] > 0)
 
-    def in_words(self, hours: tuple[int, ...]) -> str:
-        """Hours that follow one another as one stretch: `07:00-10:00 and 18:00-19:00`."""
-        stretches: list[list[int]] = []
-        for hour in hours:
-            if stretches and hour == stretches[-1][1]:
-                stretches[-1][1] = hour + 1
-            else:
-                stretches.append([hour, hour + 1])
-        return " and ".join(f"{first:02}:00-{until:02}:00" for first, until in stretches)
+
+def hours_in_words(hours: Sequence[int]) -> str:
+    """Hours that follow one another as one stretch: `07:00-10:00 and 18:00-19:00`."""
+    stretches: list[list[int]] = []
+    for hour in hours:
+        if stretches and hour == stretches[-1][1]:
+            stretches[-1][1] = hour + 1
+        else:
+            stretches.append([hour, hour + 1])
+    return " and ".join(f"{first:02}:00-{until:02}:00" for first, until in stretches)
 
 
 def week_of(hours: Periods, zone: ZoneInfo, column: str = "production_rate") -> Week:

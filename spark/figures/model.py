@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from adapter.verdicts.capacity import Capacity
 from spark.figures.agreement import Agreement
 from spark.tables.columns import ratio
 from spark.tables.sample_files import Skipped
@@ -22,8 +23,6 @@ STALE_SECONDS = 3 * 3600.0
 """An hour is compacted within the next one; what is older says nothing about now."""
 ENOUGH_SAMPLES = 20
 """Fewer do not show how often a group commits."""
-ENOUGH_WINDOWS = 10
-"""Fewer give a capacity that one slow minute could have made."""
 
 
 @dataclass(frozen=True)
@@ -207,20 +206,6 @@ class TopicFigures:
         """Those of `hours_known` whose samples are left."""
         hours = self.hours_known
         return hours[:0] if self.lag is None else hours[overlap(hours, self.lag.since, self.lag.until)]
-
-
-@dataclass(frozen=True, slots=True)
-class Capacity:
-    """What one member of a group can do, in messages per second, seen in windows in which the group was saturated."""
-
-    windows: int
-    seconds: float
-    p50: float
-    p95: float
-
-    @property
-    def is_firm(self) -> bool:
-        return self.windows >= ENOUGH_WINDOWS
 
 
 @dataclass(frozen=True, slots=True)

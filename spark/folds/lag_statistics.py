@@ -2,12 +2,14 @@
 jumps of commits. One hour after the other is folded in, so that memory holds one hour and the lags of the range.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 
 import numpy as np
 import pyarrow as pa
 
 from adapter.history.arrow import array_of
+from adapter.verdicts.capacity import Capacity
 from spark.folds.commit_jumps import CommitJumps
 from spark.folds.episodes import Episodes
 from spark.folds.saturation import Saturation
@@ -24,7 +26,12 @@ TOPIC_STATISTICS = {
     "wait_bounds": pa.int64(),
     **dict.fromkeys(("since", "until", "longest_from"), _TIME),
 }
-_CAPACITY = {"windows": pa.int64(), "seconds": pa.float64(), "p50": pa.float64(), "p95": pa.float64()}
+_CAPACITY = {
+    "windows": pa.int64(),
+    **dict.fromkeys(("seconds", "p25", "p50", "p95"), pa.float64()),
+    "windows_by_hour": pa.list_(pa.int64()),
+    **dict.fromkeys(("p25_by_hour", "p95_by_hour"), pa.list_(pa.float64())),
+}
 _JUMP = {"hour": _TIME, "messages": pa.float64()}
 STATISTICS = pa.schema(
     {
@@ -35,13 +42,13 @@ STATISTICS = pa.schema(
         "jumps": pa.list_(pa.struct(_JUMP)),
     }
 )
-"""One row for each group. What is not known is null."""
+"""One row for each group. What is not known is null, and so is the capacity of a group that was never saturated."""
 
 
 def statistics_of(hours: Iterable[TableRows], topics: Topics) -> pa.Table:
     """STATISTICS of these topics. `hours`: totals of each hour, in order of time; rows of other topics are ignored."""
-    lags, episodes, saturation, jumps = (kind(topics) for kind in (LagFigures, Episodes, Saturation, CommitJumps))
-    waits = WaitFigures(topics)
+    lags, waits, episodes = LagFigures(topics), WaitFigures(topics), Episodes(topics)
+    saturation, jumps = Saturation(topics), CommitJumps(topics)
     for totals in hours:
         samples = samples_of(totals, topics)
         with_lag = samples.with_known_lag
@@ -53,11 +60,11 @@ def statistics_of(hours: Iterable[TableRows], topics: Topics) -> pa.Table:
     of_topic = {**lags.columns(), **waits.columns(), **episodes.columns()}
     for name in ("seconds_above", "known_seconds"):
         of_topic[name] = of_topic[name] + of_topic["bridged_seconds"]
-    return _table(topics, of_topic, saturation.columns(), jumps.columns())
+    return _table(topics, of_topic, saturation.capacities(), jumps.columns())
 
 
 def _table(
-    topics: Topics, of_topic: Mapping[str, Values], capacity: Mapping[str, Values], jumps: Mapping[str, Values]
+    topics: Topics, of_topic: Mapping[str, Values], capacities: Sequence[Capacity | None], jumps: Mapping[str, Values]
 ) -> pa.Table:
     groups = np.arange(len(topics.groups))
     names = pa.array([topic for _, _, topic in topics.keys], pa.string())
@@ -65,7 +72,7 @@ def _table(
         [
             pa.array([cluster for cluster, _ in topics.groups], pa.string()),
             pa.array([group for _, group in topics.groups], pa.string()),
-            _structs(capacity, _CAPACITY),
+            pa.array([it and asdict(it) for it in capacities], pa.struct(_CAPACITY)),
             _lists(_structs(of_topic, TOPIC_STATISTICS, topic=names), np.searchsorted(topics.group, groups)),
             _lists(_structs(jumps, _JUMP), np.searchsorted(jumps["group"], groups)),
         ],

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -10,8 +11,10 @@ from spark.tables.columns import Flags, Ints, TableRows, Values, begins_of
 from spark.tables.contract import EVENTS, HOUR_MICROS, NAMES, TOTALS
 from spark.tables.topic_parts import Names, topics_in
 
+UTC = ZoneInfo("UTC")
 _READ = {
-    *(*NAMES, "sampled_at", "interval_seconds", "lag", "partitions", "members", "seconds", "consumed"),
+    *(*NAMES, "sampled_at", "interval_seconds", "lag", "partitions", "unknown", "members", "seconds"),
+    *("produced", "consumed"),
     *("waiting", "waiting_consumed", "is_after_gap", *EVENTS),
     *("wait_seconds", "wait_is_bound"),
 }
@@ -25,6 +28,8 @@ class Topics:
 
     keys: Sequence[Names]
     thresholds: Ints
+    zone: ZoneInfo = UTC
+    """Of the hours of the day."""
 
     def __len__(self) -> int:
         return len(self.keys)

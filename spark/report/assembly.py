@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from adapter.verdicts.capacity import Capacity
 from spark.figures.agreement import Agreement
 from spark.figures.model import (
     NUMBERS,
     Above,
-    Capacity,
     Group,
     HourShares,
     Lag,
@@ -82,7 +82,7 @@ def assembled_groups(
                 interval_seconds=min(row["interval_seconds"] for row in rows),
                 topics=tuple(topics),
                 hours=own,
-                capacity=Capacity(**seen) if seen["windows"] else None,
+                capacity=None if seen is None else _capacity(seen),
                 pace=Pace(*(sum(samples[topic_of(row)][name] for row in rows) for name in ("lagging", "moving"))),
                 jumped=columns["jumped"],
                 silent=silent[(silent > own.start[0]) & (silent < own.start[-1])],
@@ -146,6 +146,11 @@ def _topic(row: Row, hours: Periods, days: Periods, shares: HourShares | None, a
         uncommitted_lag=row["uncommitted_lag"],
         waits=None if row["wait_max"] is None else Waits(*(row[f"wait_{name}"] for name in WAITS)),
     )
+
+
+def _capacity(row: Row) -> Capacity:
+    values: dict[str, Any] = {name: tuple(it) if isinstance(it, list) else it for name, it in row.items()}
+    return Capacity(**values)
 
 
 def _still(row: Row | None) -> Still | None:

@@ -96,6 +96,8 @@ FIELDS: Mapping[str, Field] = {
     **{f"wait_{name}_seconds": _wait_of(name) for name in ("p50", "p99", "first", "last")},
     "wait_bounds": lambda _, topic: total(topic.hours.wait_bounds),
     "members_min": lambda standing, _: float(np.fmin.reduce(standing.group.hours.members_min)),
+    "capacity_p25": _of_capacity("p25"),
+    "capacity_advised": lambda standing, _: standing.advice.load.advised,
 }
 """None and NaN: not known. What is the group's is the same for each of its topics."""
 

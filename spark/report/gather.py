@@ -45,9 +45,9 @@ def gathered_groups(
     check()
     say(f"reading the samples of {formatting.plural(len(topics), 'topic')}")
     starts, expected = _starts(hours_of_topics.values()), expected_of(topics, agreements)
-    statistics = tables.folded(LAGS, starts, expected)
+    statistics = tables.folded(LAGS, starts, expected, agreements.zone)
     check()
-    progress = tables.folded(PARTITIONS, starts, expected)
+    progress = tables.folded(PARTITIONS, starts, expected, agreements.zone)
     check()
     computed = Computed(
         topics=topics,

@@ -5,6 +5,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ from adapter.history.contract import Column
 from spark.folds import partition_progress, topic_samples
 from spark.folds.lag_statistics import STATISTICS, statistics_of
 from spark.folds.partition_progress import PROGRESS, progress_of
-from spark.folds.topic_samples import Topics
+from spark.folds.topic_samples import UTC, Topics
 from spark.report.rows_task import or_refused
 from spark.storage.protocol import HistoryFiles
 from spark.tables import layout
@@ -22,7 +23,7 @@ from spark.tables.parquet_tables import read_topics
 from spark.tables.topic_parts import Names
 
 SLICE_ROWS = 4_000_000
-"""Samples of a slice, of whole groups. A task holds 20 bytes of each, and one hour with all its columns."""
+"""Samples of a slice, of whole groups. A task holds 30 bytes of each, and one hour with all its columns."""
 WORTHWHILE_ROWS = 250_000
 """Fewer are not split, not even to keep all cores busy: every slice opens every file."""
 
@@ -52,6 +53,7 @@ class Slice:
     keys: tuple[Names, ...]
     """Topics of whole groups, in order."""
     thresholds: tuple[int, ...]
+    zone: ZoneInfo = UTC
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class ExpectedSamples:
 
 def folded(task: Slice) -> pa.Table:
     """The kernel. Raises Unusable for a file that cannot be read."""
-    topics = Topics(task.keys, np.array(task.thresholds, np.int64))
+    topics = Topics(task.keys, np.array(task.thresholds, np.int64), task.zone)
     return task.fold.figures_of((_hour(task, paths) for paths in task.hours), topics)
 
 
@@ -75,8 +77,10 @@ def slices_of(
     hours: Sequence[tuple[str, ...]],
     topics: Iterable[ExpectedSamples],
     at_once: int,
+    zone: ZoneInfo = UTC,
 ) -> list[Slice]:
-    """`hours`: as a slice has them; `topics`: in order of their keys. `at_once`: how many tasks run side by side."""
+    """`hours`: as a slice has them; `topics`: in order of their keys. `at_once`: how many tasks run side by side.
+    `zone`: of the hours of the day."""
     groups = [list(of_group) for _, of_group in itertools.groupby(topics, key=lambda topic: topic.key[:2])]
     rows = np.cumsum([sum(topic.samples for topic in group) for group in groups])
     total = int(rows[-1]) if len(rows) else 0
@@ -86,7 +90,7 @@ def slices_of(
     for _, together in itertools.groupby(zip(place, groups, strict=True), key=lambda each: each[0]):
         own = [topic for _, group in together for topic in group]
         keys, thresholds = tuple(topic.key for topic in own), tuple(topic.threshold for topic in own)
-        slices.append(Slice(files, fold, tuple(hours), keys, thresholds))
+        slices.append(Slice(files, fold, tuple(hours), keys, thresholds, zone))
     return slices
 
 

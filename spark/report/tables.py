@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -55,10 +56,12 @@ class Tables:
         reading = replace(reading, topics={micros_of(hour): frozenset(names) for hour, names in topics.items()})
         return reading.together(self._done(rows_in, reading.tasks(), "partitions of the busiest hours"))
 
-    def folded(self, fold: SampleFold, hours: Iterable[datetime], topics: Iterable[ExpectedSamples]) -> pa.Table:
-        """The fold's result of the topics over these hours."""
+    def folded(
+        self, fold: SampleFold, hours: Iterable[datetime], topics: Iterable[ExpectedSamples], zone: ZoneInfo
+    ) -> pa.Table:
+        """The fold's result of the topics over these hours. `zone`: of the hours of the day."""
         of_hours = self._of_hours(fold.table, hours)
-        tasks = slices_of(self.files, fold, of_hours, topics, parallelism(self.session))
+        tasks = slices_of(self.files, fold, of_hours, topics, parallelism(self.session), zone)
         said = f"samples of {fold.table}, {formatting.plural(len(of_hours), 'hour')}"
         return pa.concat_tables([empty_table(fold.schema), *self._done(folded, tasks, said)])
 

@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
+from adapter.verdicts.capacity import Capacity
 from adapter.verdicts.plant import Consumers
 from spark.advice.assessment import drain_seconds
 from spark.advice.demand import load_of
@@ -15,7 +16,7 @@ from spark.advice.presets import presets_for
 from spark.advice.recommendation import Number
 from spark.advice.replay import Expected, Trial, expected_of
 from spark.figures.agreement import Agreement, Pause
-from spark.figures.model import Capacity, Group, Pace, Periods
+from spark.figures.model import Group, Pace, Periods
 from tests.support.history.advised_groups import changed, finding, read
 from tests.support.history.report_groups import group, hours, saturated, together, topic
 from tests.support.hpas import external, hpa

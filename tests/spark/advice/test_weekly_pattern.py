@@ -4,7 +4,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from spark.advice.weekly_pattern import week_of
+from spark.advice.weekly_pattern import hours_in_words, week_of
 from tests.support.history.report_groups import MONDAY, hours
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -56,7 +56,7 @@ def test_the_same_hours_every_day_explain_all_and_one_day_explains_nothing() -> 
 
 
 def test_stretches_of_hours_are_told_as_one() -> None:
-    assert week_of(hours(1), BERLIN).in_words((7, 8, 9, 18)) == "07:00-10:00 and 18:00-19:00"
+    assert hours_in_words((7, 8, 9, 18)) == "07:00-10:00 and 18:00-19:00"
 
 
 def test_hours_that_are_not_covered_have_no_rate() -> None:

@@ -1,15 +1,16 @@
 """Groups by hand for the tests of the report: hours whose load and lag are written as short functions of time."""
 
+import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from adapter.verdicts.capacity import Capacity
 from spark.figures.model import (
     NUMBERS,
     Above,
-    Capacity,
     Floats,
     Group,
     HourShares,
@@ -121,7 +122,8 @@ def group(name: str = "billing", *topics: TopicFigures, capacity: Capacity | Non
 
 def saturated(number: int = 60, per_member: float = 50.0) -> Capacity:
     """Seen in so many windows of a minute, in each of which a member did `per_member` messages a second."""
-    return Capacity(number, 60.0 * number, per_member, per_member)
+    hours = (math.nan,) * 24
+    return Capacity(number, 60.0 * number, per_member, per_member, per_member, (0,) * 24, hours, hours)
 
 
 _ADDED = {
