@@ -131,9 +131,16 @@ def _ended(group: Group, newest: np.datetime64 | None, zone: ZoneInfo) -> tuple[
     last = group.hours.start[-1]
     if newest is None or newest - last <= np.timedelta64(int(STALE_SECONDS), "s"):
         return ()
-    since = formatting.moment(time_of(last + NUMPY_HOUR), zone)
-    words = f"No data since {since}: the group or its topics were deleted, or the adapter cannot read them."
-    return (Finding("ended", Severity.NOTE, f"No data since {since}", words),)
+    end = time_of(last + NUMPY_HOUR)
+    lags = [topic.lag.last for topic in group.topics if topic.lag]
+    lag = f"with a lag of {formatting.plural(round(sum(lags)), 'message')}" if lags else "with a lag that is not known"
+    since = formatting.moment(end, zone)
+    words = (
+        f"Ended on {since}, {lag}: since then, the history has nothing of it. The group or its topics were deleted, or "
+        "the adapter cannot read them."
+    )
+    severity = Severity.WATCH if sum(lags) else Severity.NOTE
+    return (Finding("ended", severity, f"Ended on {since}", words, since=end),)
 
 
 def _standing(
@@ -141,7 +148,8 @@ def _standing(
 ) -> Standing:
     """Of a group whose last hour is over, nothing is to be done at once."""
     if data.is_stale or ended:
-        calmer = (replace(it, severity=min(it.severity, Severity.WATCH)) for it in advice.findings)
+        most = Severity.NOTE if ended else Severity.WATCH
+        calmer = (replace(it, severity=min(it.severity, most)) for it in advice.findings)
         advice = replace(advice, findings=tuple(sorted((*ended, *calmer), key=lambda it: -it.severity)))
     presets = presets_for(group, advice, data.zone)
     fitting = best_of(presets)

@@ -5,6 +5,7 @@ One rule a function; each gives a `Finding` or nothing. Those for trouble are in
 
 import math
 from functools import partial
+from typing import Protocol
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -15,16 +16,20 @@ from spark.advice import group_findings
 from spark.advice.demand import Load
 from spark.advice.finding import LITTLE_DATA, Finding, Severity
 from spark.advice.group_findings import Rule
+from spark.advice.incidents import growth, late, members, partitions
 from spark.figures import formatting
 from spark.figures.model import Group, Times
-from spark.rules.totals import IN_FLIGHT_SECONDS
 
 DAY = 86400.0
 
 
+class RuleWithTimes(Protocol):
+    def __call__(self, group: Group, load: Load, /, *, zone: ZoneInfo) -> Finding | None: ...
+
+
 def findings_of(group: Group, load: Load, zone: ZoneInfo) -> tuple[Finding, ...]:
     """One for each incident: the consequences of a cause are left out."""
-    rules: tuple[Rule, ...] = (partial(group_findings.stuck, zone=zone), *RULES)
+    rules: tuple[Rule, ...] = (*(partial(rule, zone=zone) for rule in RULES_WITH_TIMES), *RULES)
     findings = [finding for rule in rules if (finding := rule(group, load)) is not None]
     explained = explained_by([Verdict(finding.code) for finding in findings if finding.is_cause])
     return tuple(sorted((it for it in findings if it.code not in explained), key=lambda finding: -finding.severity))
@@ -42,36 +47,15 @@ def nothing_known(group: Group, _: Load) -> Finding | None:
     )
 
 
-def never_saturated(_: Group, load: Load) -> Finding | None:
-    if load.capacity is None:
-        return Finding(
-            "never_saturated",
-            Severity.NOTE,
-            "Never seen saturated",
-            "Never seen saturated: in no whole minute did members read from a backlog of more than "
-            f"{IN_FLIGHT_SECONDS} s of production. What a member did is known, what it can do is not.",
-        )
-    if not load.capacity.is_firm:
-        return Finding(
-            "barely_saturated",
-            Severity.NOTE,
-            "Hardly ever saturated",
-            f"The capacity per member was seen in {formatting.plural(load.capacity.windows, 'window')} only; it is "
-            f"reliable from {ENOUGH_WINDOWS} on.",
-        )
-    return None
-
-
-def rare_commits(group: Group, _: Load) -> Finding | None:
-    if group.commit_seconds is None:
+def barely_saturated(_: Group, load: Load) -> Finding | None:
+    if load.capacity is None or load.capacity.is_firm:
         return None
     return Finding(
-        Verdict.RARE_COMMITS,
+        "barely_saturated",
         Severity.NOTE,
-        "Commits are rarer than samples",
-        f"Commits are rarer than samples: about one every {formatting.duration(group.commit_seconds)}, sampled every "
-        f"{formatting.duration(group.interval_seconds)}. The lag includes what is processed but not committed, and "
-        "moves in steps.",
+        "Hardly ever saturated",
+        f"The capacity per member was seen in {formatting.plural(load.capacity.windows, 'window')} only; it is "
+        f"reliable from {ENOUGH_WINDOWS} on.",
     )
 
 
@@ -134,20 +118,29 @@ def nothing_produced(_: Group, load: Load) -> Finding | None:
 
 RULES: tuple[Rule, ...] = (
     nothing_known,
-    group_findings.lag_without_members,
-    group_findings.uncommitted,
     group_findings.falling_behind,
-    group_findings.hot_partition,
-    group_findings.above_threshold,
     group_findings.idle_members,
+    incomplete,
+    samples_gone,
+    barely_saturated,
+    late.rare_commits,
+    late.reads_late,
+    little_data,
+    nothing_produced,
+)
+RULES_WITH_TIMES: tuple[RuleWithTimes, ...] = (
+    partitions.unread_topic,
+    group_findings.stuck,
+    members.lag_without_members,
+    members.unsteady_members,
+    partitions.uncommitted,
+    partitions.slow_partition,
+    group_findings.hot_partition,
+    late.above_threshold,
+    growth.growth,
     group_findings.rewinds,
     group_findings.skips,
     group_findings.recreations,
-    incomplete,
-    samples_gone,
-    never_saturated,
-    rare_commits,
-    little_data,
     group_findings.resets,
-    nothing_produced,
 )
+"""Rules that tell times, in a zone."""

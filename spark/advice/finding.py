@@ -58,6 +58,11 @@ class Finding:
 
 TO_DO = {
     Verdict.NO_LAG: "See the coverage below, and what the adapter says of this group.",
+    Verdict.UNREAD_TOPIC: "If the group should read it, subscribe to it again; else delete the group's offsets for it.",
+    Verdict.UNSTEADY_MEMBERS: "Find out why members leave: restarts of pods, work longer than max.poll.interval.ms, "
+    "or an HPA that changes the replicas too often.",
+    Verdict.SLOW_PARTITION: "Look at that partition's messages, and at its member; more replicas do not help.",
+    Verdict.READS_LATE: "If that is meant, agree on a longer wait (maxWait).",
     Verdict.STUCK: "Look for a message that cannot be processed; more replicas do not help.",
     Verdict.UNCOMMITTED: "See whether a member reads them. "
     "With offsetReset: latest, what was never committed counts 0.",

@@ -1,6 +1,7 @@
 """Pure: trouble in a group that its history shows. One rule a function; each gives a `Finding` or nothing."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -9,19 +10,20 @@ import numpy as np
 from adapter.verdicts.causes import Verdict
 from spark.advice.demand import Load, well_covered
 from spark.advice.finding import RECREATIONS, RESETS, REWINDS, SKIPS, Finding, Severity
+from spark.advice.incidents.partitions import moving_hot
+from spark.advice.incidents.words import named
 from spark.figures import formatting
-from spark.figures.model import Group, Periods, Still, Times, TopicFigures, as_column, overlap
+from spark.figures.incidents import Happened, HotHours
+from spark.figures.model import Group, Periods, Still, TopicFigures, as_column, overlap
 from spark.figures.periods import between, last_hours, time_of
 from spark.tables.layout import HOUR
 
 Rule = Callable[[Group, Load], Finding | None]
-MUCH_OF_THE_TIME = 0.05
 HOT = 2.0
 """A partition with this many times its fair share is hot."""
 RECENT_HOURS = 24
 WORTH_WATCHING_HOURS = 7 * 24
 """An event before the last week of the range is only noted."""
-MOST_NAMES = 3
 FEW_MESSAGES = 100
 """Below this, shares of partitions are chance."""
 
@@ -35,7 +37,7 @@ def stuck(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
     standing_still = [
         (topic.name, topic.partitions, topic.still)
         for topic in group.topics
-        if topic.still is not None and _has_reader(group, topic.still)
+        if topic.still is not None and topic.incidents.unread is None and _has_reader(group, topic.still)
     ]
     if not standing_still:
         return _stuck_as_a_whole(group, zone)
@@ -44,7 +46,7 @@ def stuck(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
     stills = now or standing_still
     first = min((still for *_, still in stills), key=lambda still: still.since)
     until = max(still.until for *_, still in stills)
-    what = _named([_partitions(*it) for it in stills])
+    what = named([_partitions(*it) for it in stills])
     is_one = sum(still.number for *_, still in stills) == 1
     owners = sorted({owner for *_, still in stills for owner in still.owners})
     waiting = formatting.plural(sum(still.lag for *_, still in stills), "message")
@@ -52,7 +54,7 @@ def stuck(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
         f"{what[0].upper()}{what[1:]} {'stands' if is_one else 'stand'} still",
         f"{what} {_not_moved(first.since, None if now else until, zone, is_one=is_one, is_exact=first.is_exact)}, "
         f"{formatting.duration((until - first.since).total_seconds())}, although members were there and "
-        f"{waiting} waited." + (f" Assigned to {_named(owners)}." if owners else ""),
+        f"{waiting} waited." + (f" Assigned to {named(owners)}." if owners else ""),
         subject=what,
         since=first.since,
         until=None if now else until,
@@ -110,10 +112,6 @@ def _partitions(topic: str, partitions: int, still: Still) -> str:
     return f"{still.number} of the {partitions} partitions of {topic} ({numbers})"
 
 
-def _named(names: Sequence[str]) -> str:
-    return ", ".join(names[:MOST_NAMES]) + (" and others" if len(names) > MOST_NAMES else "")
-
-
 def _not_moved(since: datetime, until: datetime | None, zone: ZoneInfo, *, is_one: bool, is_exact: bool) -> str:
     """`until`: None while it goes on."""
     begin = formatting.moment(since, zone) + ("" if is_exact else " or earlier")
@@ -137,58 +135,12 @@ def _is_recent(group: Group, until: datetime) -> bool:
     return until > time_of(group.hours.start[-1]) + HOUR * (1 - RECENT_HOURS)
 
 
-def lag_without_members(group: Group, _: Load) -> Finding | None:
-    hours = _at_work(group)
-    alone = (hours.lag_p50 > 0) & (hours.members_max == 0)
-    number = int(alone.sum())
-    if not number:
-        return None
-    had_members = np.nanmax(hours.members_max) > 0
-    since, until = (time_of(hours.start[np.flatnonzero(alone)[at]]) for at in (0, -1))
-    until += HOUR
-    return Finding(
-        Verdict.LAG_WITHOUT_MEMBERS,
-        Severity.URGENT if alone[-1] else Severity.WATCH,
-        f"Messages waited for {formatting.plural(number, 'hour')} without a member",
-        f"Messages waited through {formatting.plural(number, 'hour')} in which the group had no member at all."
-        + ("" if alone[-1] else " That ended before the last hour."),
-        "Start its consumers, or let an HPA on their lag do it." if had_members else "",
-        is_cause=_is_recent(group, until),
-        since=since,
-        until=None if alone[-1] else until,
-    )
-
-
-def uncommitted(group: Group, _: Load) -> Finding | None:
-    """Partitions without a commit are no part of the lag that the report shows."""
-    topics = [topic for topic in group.topics if topic.uncommitted]
-    messages = sum(topic.uncommitted_lag for topic in topics)
-    has_none = sum(topic.uncommitted for topic in topics) == group.partitions
-    if not messages and not (topics and has_none):
-        return None
-    which = _named([f"{topic.uncommitted} of the {topic.partitions} partitions of {topic.name}" for topic in topics])
-    counts = (
-        f"the adapter counts {formatting.plural(messages, 'message')} in them, which the lag of this report leaves "
-        "out: those after a commit that has expired, or with offsetReset: earliest the whole log."
-        if messages
-        else "the adapter counts nothing in them."
-    )
-    return Finding(
-        Verdict.UNCOMMITTED,
-        Severity.WATCH if messages else Severity.NOTE,
-        f"{formatting.plural(messages, 'message')} in partitions without a commit",
-        f"Without a commit: {which}; {counts}",
-        "" if messages else "Nothing, if the group is new; else look for why it does not commit.",
-        is_cause=has_none,
-    )
-
-
 def falling_behind(group: Group, load: Load) -> Finding | None:
     hours = well_covered(last_hours(_at_work(group), RECENT_HOURS))
-    produced, consumed = np.nansum(hours.produced), np.nansum(hours.consumed)
-    behind = [
-        topic for topic in group.topics if topic.lag and topic.lag.last > max(topic.above.threshold, topic.lag.p50)
-    ]
+    topics = [topic for topic in group.topics if topic.incidents.unread is None]
+    read = [between(topic.hours, np.isin(topic.hours.start, hours.start)) for topic in topics]
+    produced, consumed = (sum(np.nansum(getattr(of, name)) for of in read) for name in ("produced", "consumed"))
+    behind = [topic for topic in topics if topic.lag and topic.lag.last > max(topic.above.threshold, topic.lag.p50)]
     if not behind or len(hours) < 2 or consumed >= 0.98 * produced:
         return None
     return Finding(
@@ -200,11 +152,14 @@ def falling_behind(group: Group, load: Load) -> Finding | None:
         "above its threshold.",
         _relief(group, load),
         is_cause=True,
+        since=time_of(hours.start[0]),
+        subject=named([topic.name for topic in behind]),
+        evidence=_how_many(group.hours, len(hours)),
     )
 
 
 def _relief(group: Group, load: Load) -> str:
-    if hot_partition(group, load) is not None:
+    if hot_partition(group, load, zone=ZoneInfo("UTC")) is not None:
         return "Spread the keys over the partitions first; more replicas do not help its hot partition."
     if load.most_members > load.partitions:
         return "Give it more replicas, or faster work."
@@ -219,66 +174,7 @@ def _how_many(hours: Periods, seen: int) -> str:
     return formatting.plural(number, "hour") + (f" ({seen} of them seen)" if seen < number else "")
 
 
-def above_threshold(group: Group, _: Load) -> Finding | None:
-    """Time that another finding explains does not count."""
-    if group.agreement.pauses:
-        return _above_threshold_at_work(group)
-    topics = [topic for topic in group.topics if topic.above.known_seconds > 0 and _has_threshold(topic)]
-    explained = {topic.name: np.intersect1d(_explained_hours(group, topic), topic.hours_left) for topic in topics}
-    left = {topic.name: topic.above.seconds - 3600.0 * len(explained[topic.name]) for topic in topics}
-    worst = max(
-        (topic.above for topic in topics if left[topic.name] > MUCH_OF_THE_TIME * topic.above.known_seconds),
-        key=lambda it: it.seconds / it.known_seconds,
-        default=None,
-    )
-    if worst is None:
-        return None
-    share = formatting.share(worst.seconds / worst.known_seconds)
-    return Finding(
-        Verdict.ABOVE_THRESHOLD,
-        Severity.WATCH,
-        f"Lag above its threshold {share} of the time",
-        f"The lag was above {formatting.plural(worst.threshold, 'message')} for {share} of the time; the longest "
-        f"stretch was {formatting.duration(worst.longest_seconds)}.",
-    )
-
-
-def _above_threshold_at_work(group: Group) -> Finding | None:
-    """By the median of each hour, since a planned pause is no trouble, and the time above has all hours in it."""
-    worst, threshold = 0.0, 0
-    for topic in group.topics:
-        counted = np.setdiff1d(_at_work(group).start, _explained_hours(group, topic))
-        hours = between(topic.hours, np.isin(topic.hours.start, counted) & (topic.hours.samples > 0))
-        share = float(np.mean(hours.lag_p50 > topic.above.threshold)) if len(hours) and _has_threshold(topic) else 0.0
-        if share > worst:
-            worst, threshold = share, topic.above.threshold
-    if worst <= MUCH_OF_THE_TIME:
-        return None
-    return Finding(
-        Verdict.ABOVE_THRESHOLD,
-        Severity.WATCH,
-        f"Lag above its threshold in {formatting.share(worst)} of the hours",
-        f"Outside of planned pauses, the median lag was above {formatting.plural(threshold, 'message')} in "
-        f"{formatting.share(worst)} of the hours.",
-    )
-
-
-def _explained_hours(group: Group, topic: TopicFigures) -> Times:
-    """Hours in which messages waited without a member, or partitions of the topic stood still."""
-    hours = group.hours
-    is_waiting = ((hours.members_max == 0) | (hours.consumed == 0)) & (hours.lag_p50 > 0)
-    if topic.still is not None:
-        is_waiting |= overlap(hours.start, topic.still.since, topic.still.until)
-    explained: Times = hours.start[is_waiting]
-    return explained
-
-
-def _has_threshold(topic: TopicFigures) -> bool:
-    """One that was given, or derived from a production that is known."""
-    return topic.above.is_given or float(np.nansum(topic.hours.covered_seconds)) > 0
-
-
-def hot_partition(group: Group, load: Load) -> Finding | None:
+def hot_partition(group: Group, load: Load, *, zone: ZoneInfo) -> Finding | None:
     hottest, times = None, HOT
     for topic in group.topics:
         hours = well_covered(topic.hours)
@@ -292,6 +188,9 @@ def hot_partition(group: Group, load: Load) -> Finding | None:
         return None
     topic, largest, peak = hottest
     beyond = load.capacity is not None and largest * peak > load.capacity.p95
+    moving = moving_hot(topic)
+    if moving is not None:
+        return _moving_hot(topic, moving, largest, zone)
     which = _hottest(topic)
     return Finding(
         Verdict.HOT_PARTITION,
@@ -306,6 +205,26 @@ def hot_partition(group: Group, load: Load) -> Finding | None:
             else "more replicas do not help it."
         ),
         is_cause=beyond,
+        since=topic.incidents.hot.since if topic.incidents.hot else None,
+        subject=which[0].lower() + which[1:],
+        evidence=f"{formatting.plural(int(np.count_nonzero(topic.hours.produced >= FEW_MESSAGES)), 'hour')}",
+    )
+
+
+def _moving_hot(topic: TopicFigures, hot: HotHours, largest: float, zone: ZoneInfo) -> Finding:
+    return Finding(
+        Verdict.HOT_PARTITION,
+        Severity.WATCH,
+        f"The hot partition of {topic.name} moves",
+        f"The hot partition of {topic.name} moves: in {formatting.plural(hot.hours, 'hour')} since "
+        f"{formatting.moment(hot.since, zone)} one partition got more than twice its fair share, "
+        f"{formatting.share(largest)} in the median hour, and {hot.partitions} of {topic.partitions} partitions did in "
+        "turn. Members carry whole partitions: more replicas do not help it.",
+        "Look for what sends so many messages with one key, or to one partition at a time; more replicas do not help.",
+        is_cause=True,
+        since=hot.since,
+        subject=topic.name,
+        evidence=f"{formatting.plural(hot.hours, 'hour')}",
     )
 
 
@@ -339,44 +258,69 @@ def _severity_of(hours: Periods, events: str) -> Severity:
     return Severity.WATCH if np.nansum(getattr(recent, events)) > 0 else Severity.NOTE
 
 
-def _events(code: str, brief: str, words: str) -> Rule:
-    """What the column of that name counts; `words` have its number."""
-
-    def found(group: Group, _: Load) -> Finding | None:
-        number = int(np.nansum(getattr(group.hours, code)))
-        said = words.format(formatting.plural(number, "time"))
-        return Finding(code, _severity_of(group.hours, code), brief, said) if number else None
-
-    return found
-
-
-rewinds = _events(
-    REWINDS,
-    "Commits went backward",
-    "Commits went backward {}: messages were read again. What was read again is not counted as consumed.",
-)
-skips = _events(
-    SKIPS,
-    "Messages were skipped",
-    "Commits skipped messages {}: from before the start of the log, where messages were deleted unread, or past its "
-    "end. What was skipped is not counted as consumed.",
-)
-resets = _events(
-    RESETS,
-    "Log ends went backward",
-    "Log ends went backward {} (messages lost in an election, or a topic made again that has no id). What was produced "
-    "across such a step is not counted.",
-)
+def _happened(group: Group, events: str) -> Happened | None:
+    """To the group as a whole: however many partitions it had, it is one event. Where no sample is left, the hours that
+    have it."""
+    hours = np.flatnonzero(np.nan_to_num(getattr(group.hours, events)) > 0)
+    if not len(hours):
+        return None
+    of_hours = Happened(len(hours), *(time_of(group.hours.start[hours[at]]) for at in (0, -1)))
+    seen = group.happened.get(events)
+    return of_hours if seen is None else replace(of_hours, number=max(seen.number, len(hours)), last=seen.last)
 
 
-def recreations(group: Group, _: Load) -> Finding | None:
-    recreated = [topic for topic in group.topics if np.nansum(topic.hours.recreations)]
-    if not recreated:
+def _events(code: str, brief: str, words: str, group: Group, zone: ZoneInfo) -> Finding | None:
+    """What the column of that name counts; `words` have how often it happened, and when."""
+    happened = _happened(group, code)
+    if happened is None:
+        return None
+    last = formatting.moment(happened.last, zone)
+    when = f"on {last}" if happened.number == 1 else f"{formatting.plural(happened.number, 'time')}, last on {last}"
+    return Finding(
+        code,
+        _severity_of(group.hours, code),
+        brief,
+        words.format(when),
+        since=happened.first,
+        until=happened.last,
+        evidence=f"{formatting.count(float(np.nansum(getattr(group.hours, code))))} events of single partitions",
+    )
+
+
+def rewinds(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
+    words = "Commits went backward {}: messages were read again. What was read again is not counted as consumed."
+    return _events(REWINDS, "Commits went backward", words, group, zone)
+
+
+def skips(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
+    words = (
+        "Commits skipped messages {}: from before the start of the log, where messages were deleted unread, or past "
+        "its end. What was skipped is not counted as consumed."
+    )
+    return _events(SKIPS, "Messages were skipped", words, group, zone)
+
+
+def resets(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
+    words = (
+        "Log ends went backward {} (messages lost in an election, or a topic made again that has no id). What was "
+        "produced across such a step is not counted."
+    )
+    return _events(RESETS, "Log ends went backward", words, group, zone)
+
+
+def recreations(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
+    recreated = [topic.name for topic in group.topics if np.nansum(topic.hours.recreations)]
+    happened = _happened(group, RECREATIONS)
+    if not recreated or happened is None:
         return None
     return Finding(
         RECREATIONS,
         _severity_of(group.hours, RECREATIONS),
         f"{formatting.plural(len(recreated), 'topic')} deleted and made again",
-        f"Deleted and made again: {_named([topic.name for topic in recreated])}. What was not read of the old one is "
-        "lost, and commits made for it mean nothing to the new one. Differences across the step are not counted.",
+        f"Deleted and made again, last on {formatting.moment(happened.last, zone)}: {named(recreated)}. What was not "
+        "read of the old one is lost, and commits made for it mean nothing to the new one. Differences across the step "
+        "are not counted.",
+        since=happened.first,
+        until=happened.last,
+        subject=named(recreated),
     )

@@ -133,7 +133,9 @@ def _advice(draft: _Draft, outcomes: Sequence[Expected]) -> Advice:
 
 
 def _without_hpa(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    return tuple(replace(it, asks=NO_HPA) if it.code == Verdict.ABOVE_THRESHOLD else it for it in findings)
+    return tuple(
+        replace(it, asks=NO_HPA) if it.code == Verdict.ABOVE_THRESHOLD and not it.asks else it for it in findings
+    )
 
 
 def _calmest(draft: _Draft, outcomes: Sequence[Expected]) -> tuple[Recommendation, Expected]:

@@ -3,6 +3,7 @@
 `spark.report.gather` makes them from the history's tables; tests make them by hand.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from adapter.verdicts.capacity import Capacity
 from spark.figures.agreement import Agreement
+from spark.figures.incidents import Happened, MemberHours, TopicIncidents
 from spark.tables.columns import ratio
 from spark.tables.sample_files import Skipped
 
@@ -126,6 +128,11 @@ class Above:
     episodes: int | None
     longest_seconds: float
     longest_from: datetime | None
+    last_from: datetime | None = None
+    """The beginning of the last episode; None: there is none."""
+    last_until: datetime | None = None
+    longest_quiet_seconds: float = 0.0
+    """Between two episodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +185,7 @@ class TopicFigures:
     """Partitions without a commit at the end, where the history has their `offset_reset`."""
     uncommitted_lag: int = 0
     """The messages in them that the settings count."""
+    incidents: TopicIncidents = field(default_factory=TopicIncidents)
     waits: Waits | None = None
     """None: no wait is known, as in samples of earlier releases."""
 
@@ -210,7 +218,7 @@ class TopicFigures:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Counts samples with members and lag, to distinguish rare commits from slow consumers."""
+    """Counts samples with members and something to read, to distinguish rare commits from slow consumers."""
 
     lagging: int
     moving: int
@@ -236,6 +244,9 @@ class Group:
     is_spread: bool | None = None
     """Whether the last assignment divides all topics among the members together; None: not known."""
     agreement: Agreement = field(default_factory=Agreement)
+    member_hours: MemberHours = field(default_factory=MemberHours)
+    happened: Mapping[str, Happened] = field(default_factory=dict)
+    """By the column of the hours that counts it in partitions."""
 
     @property
     def commit_seconds(self) -> float | None:

@@ -22,6 +22,7 @@ class Episodes:
         self._thresholds = topics.thresholds
         self._number, self._longest_seconds = np.zeros(size, np.int64), np.zeros(size)
         self._longest_from, self._open_from = np.full(size, UNKNOWN, np.int64), np.full(size, UNKNOWN, np.int64)
+        self._last_until, self._longest_quiet = np.full(size, UNKNOWN, np.int64), np.zeros(size)
         self._sampled_at, self._was_above = np.zeros(size, np.int64), np.zeros(size, np.bool_)
         self._moves, self._moves_of_known = np.zeros(size, np.int64), np.zeros(size, np.int64)
         self._bridged_seconds = np.zeros(size)
@@ -49,6 +50,9 @@ class Episodes:
             "episodes": self._number,
             "longest_seconds": self._longest_seconds,
             "longest_from": self._longest_from,
+            "last_from": self._open_from,
+            "last_until": self._last_until,
+            "longest_quiet": self._longest_quiet,
             "bridged_seconds": self._bridged_seconds,
         }
 
@@ -71,8 +75,17 @@ class Episodes:
         began = np.where(goes_on[first], self._open_from[topic[first]], at[first])
         seconds = (at[last] - began) / 1e6 + interval[last]
         self._number += np.bincount(topic[first][~goes_on[first]], minlength=len(self._number))
+        self._keep_quiet(topic[first], began, seconds, goes_on[first])
         carry(self._open_from, began, topic[first])
         self._keep_longest(topic[first], began, seconds)
+
+    def _keep_quiet(self, topic: Values, began: Values, seconds: Values, goes_on: Values) -> None:
+        """The time between an episode and the next one."""
+        until = began + (seconds * 1e6).astype(np.int64)
+        before = previous(until, topic, self._last_until)
+        quiet = np.where((before >= 0) & ~goes_on, (began - before) / 1e6, 0.0)
+        np.maximum.at(self._longest_quiet, topic, quiet)
+        carry(self._last_until, until, topic)
 
     def _keep_longest(self, topic: Values, began: Values, seconds: Values) -> None:
         """The first of several that are equally long."""

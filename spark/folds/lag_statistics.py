@@ -12,6 +12,7 @@ from adapter.history.arrow import array_of
 from adapter.verdicts.capacity import Capacity
 from spark.folds.commit_jumps import CommitJumps
 from spark.folds.episodes import Episodes
+from spark.folds.group_events import GroupEvents, Membership
 from spark.folds.saturation import Saturation
 from spark.folds.topic_samples import Topics, TopicSamples, samples_of
 from spark.folds.wait_figures import WaitFigures
@@ -21,10 +22,12 @@ from spark.tables.columns import UNKNOWN, Ints, TableRows, Values, begins_of
 _TIME = pa.timestamp("us", tz="UTC")
 TOPIC_STATISTICS = {
     **dict.fromkeys(("samples", "max", "first", "last", "lagging", "moving", "episodes"), pa.int64()),
-    **dict.fromkeys(("p50", "p95", "p99", "seconds_above", "known_seconds", "longest_seconds"), pa.float64()),
+    **dict.fromkeys(
+        ("p50", "p95", "p99", "seconds_above", "known_seconds", "longest_seconds", "longest_quiet"), pa.float64()
+    ),
     **dict.fromkeys(("wait_p50", "wait_p95", "wait_p99", "wait_max", "wait_first", "wait_last"), pa.float64()),
     "wait_bounds": pa.int64(),
-    **dict.fromkeys(("since", "until", "longest_from"), _TIME),
+    **dict.fromkeys(("since", "until", "longest_from", "last_from", "last_until"), _TIME),
 }
 _CAPACITY = {
     "windows": pa.int64(),
@@ -33,6 +36,14 @@ _CAPACITY = {
     **dict.fromkeys(("p25_by_hour", "p95_by_hour"), pa.list_(pa.float64())),
 }
 _JUMP = {"hour": _TIME, "messages": pa.float64()}
+_MEMBERS = {
+    "hour": _TIME,
+    "changes": pa.int64(),
+    "without_seconds": pa.float64(),
+    "fewest": pa.int64(),
+    "most": pa.int64(),
+}
+_EVENTS = {"kind": pa.int64(), "number": pa.int64(), "first": _TIME, "last": _TIME}
 STATISTICS = pa.schema(
     {
         "cluster": pa.string(),
@@ -40,6 +51,8 @@ STATISTICS = pa.schema(
         "capacity": pa.struct(_CAPACITY),
         "topics": pa.list_(pa.struct({"topic": pa.string(), **TOPIC_STATISTICS})),
         "jumps": pa.list_(pa.struct(_JUMP)),
+        "members": pa.list_(pa.struct(_MEMBERS)),
+        "events": pa.list_(pa.struct(_EVENTS)),
     }
 )
 """One row for each group. What is not known is null, and so is the capacity of a group that was never saturated."""
@@ -49,6 +62,7 @@ def statistics_of(hours: Iterable[TableRows], topics: Topics) -> pa.Table:
     """STATISTICS of these topics. `hours`: totals of each hour, in order of time; rows of other topics are ignored."""
     lags, waits, episodes = LagFigures(topics), WaitFigures(topics), Episodes(topics)
     saturation, jumps = Saturation(topics), CommitJumps(topics)
+    members, events = Membership(topics), GroupEvents(topics)
     for totals in hours:
         samples = samples_of(totals, topics)
         with_lag = samples.with_known_lag
@@ -57,14 +71,20 @@ def statistics_of(hours: Iterable[TableRows], topics: Topics) -> pa.Table:
         episodes.add(samples)
         saturation.add(samples)
         jumps.add(samples)
+        members.add(samples)
+        events.add(samples)
     of_topic = {**lags.columns(), **waits.columns(), **episodes.columns()}
     for name in ("seconds_above", "known_seconds"):
         of_topic[name] = of_topic[name] + of_topic["bridged_seconds"]
-    return _table(topics, of_topic, saturation.capacities(), jumps.columns())
+    lists = [(jumps.columns(), _JUMP), (members.columns(), _MEMBERS), (events.columns(), _EVENTS)]
+    return _table(topics, of_topic, saturation.capacities(), lists)
 
 
 def _table(
-    topics: Topics, of_topic: Mapping[str, Values], capacities: Sequence[Capacity | None], jumps: Mapping[str, Values]
+    topics: Topics,
+    of_topic: Mapping[str, Values],
+    capacities: Sequence[Capacity | None],
+    lists: Iterable[tuple[Mapping[str, Values], Mapping[str, pa.DataType]]],
 ) -> pa.Table:
     groups = np.arange(len(topics.groups))
     names = pa.array([topic for _, _, topic in topics.keys], pa.string())
@@ -74,7 +94,7 @@ def _table(
             pa.array([group for _, group in topics.groups], pa.string()),
             pa.array([it and asdict(it) for it in capacities], pa.struct(_CAPACITY)),
             _lists(_structs(of_topic, TOPIC_STATISTICS, topic=names), np.searchsorted(topics.group, groups)),
-            _lists(_structs(jumps, _JUMP), np.searchsorted(jumps["group"], groups)),
+            *(_lists(_structs(rows, types), np.searchsorted(rows["group"], groups)) for rows, types in lists),
         ],
         schema=STATISTICS,
     )
@@ -107,9 +127,10 @@ class LagFigures:
         topic, lag, interval = samples.topic, samples["lag"], samples.interval
         self._add_ends(samples)
         self._samples += self._counts(topic)
-        is_lagging = (lag > 0) & (samples["members"] != 0)
-        self._lagging += self._counts(topic[is_lagging])
-        self._moving += self._counts(topic[is_lagging & (samples["consumed"] > 0)])
+        is_moving = samples["consumed"] > 0
+        has_work = ((lag > 0) | is_moving) & (samples["members"] != 0)
+        self._lagging += self._counts(topic[has_work])
+        self._moving += self._counts(topic[has_work & is_moving])
         self._known_seconds += self._sums(topic, interval)
         self._seconds_above += self._sums(topic, np.where(lag > self._topics.thresholds[topic], interval, 0.0))
         self._lags.append((lag, np.cumsum(self._counts(topic))))

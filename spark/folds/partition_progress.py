@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from adapter.verdicts.assignment import is_spread
 from adapter.verdicts.progress import has_moved, stands_still
+from spark.folds.partition_incidents import HOT, SLOW, UNREAD, PartitionIncidents
 from spark.folds.topic_samples import Topics, places_of
 from spark.tables.columns import UNKNOWN, Flags, Ints, TableRows
 from spark.tables.contract import COVERED_SECONDS, HOUR_MICROS, NAMES, PARTITIONS
@@ -32,7 +33,8 @@ STILL = {
 }
 """Partitions that stood still until the same hour's end. `since`: not exact, if it may have been earlier."""
 NOTHING = {
-    **dict.fromkeys(("seen_at", "moved_at", "since", "until", "lag", "uncommitted_lag"), UNKNOWN),
+    **dict.fromkeys(("seen_at", "moved_at", "since", "until", "lag", "uncommitted_lag", "uncommitted_since"), UNKNOWN),
+    "uncommitted_produced": 0,
     "is_open": False,
     "is_exact": False,
     "owner": None,
@@ -44,6 +46,11 @@ PROGRESS = pa.schema(
         "still": pa.struct(STILL),
         "uncommitted": pa.int64(),
         "uncommitted_lag": pa.int64(),
+        "uncommitted_produced": pa.int64(),
+        "uncommitted_since": _TIME,
+        "slow": pa.struct(SLOW),
+        "unread": pa.struct(UNREAD),
+        "hot": pa.struct(HOT),
         "is_spread": pa.bool_(),
     }
 )
@@ -64,11 +71,13 @@ class _Progress:
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
         self._keys = np.empty(0, np.int64)
+        self._incidents = PartitionIncidents(topics)
         self._of = {name: np.full(0, nothing) for name, nothing in NOTHING.items()}
 
     def add(self, rows: TableRows) -> None:
         topic = places_of(rows, self._topics)
         rows, topic = rows.taken(topic >= 0), topic[topic >= 0]
+        self._incidents.add(rows, topic)
         at = self._places((topic << _PARTITION_BITS) + rows["partition"])
         numbers = (rows["consumed"], rows["produced"], rows["lag_max"])
         is_covered = (rows["seconds"] >= COVERED_SECONDS) & (rows["moved_at"] < 0)
@@ -76,6 +85,7 @@ class _Progress:
         has_moved_at = rows["moved_at"] >= 0
         self._of["moved_at"][at[has_moved_at]] = rows["moved_at"][has_moved_at]
         self._of["seen_at"][at], self._of["uncommitted_lag"][at] = rows["starts_at"], rows["uncommitted_lag"]
+        self._follow_uncommitted(at, rows)
         self._of["owner"][at] = np.array([*rows.texts["owner"].to_pylist(), None], np.object_)[rows["owner"]]
 
     def _follow(self, at: Ints, rows: TableRows, is_still: Flags, has_moved: Flags) -> None:
@@ -87,6 +97,15 @@ class _Progress:
         self._of["lag"][goes_on] = rows["lag_max"][is_still]
         self._of["is_open"][goes_on] = True
         self._of["is_open"][at[has_moved]] = False
+
+    def _follow_uncommitted(self, at: Ints, rows: TableRows) -> None:
+        """What was produced in a partition since the first hour at whose end it had no commit."""
+        is_uncommitted = rows["uncommitted_lag"] >= 0
+        since, produced = self._of["uncommitted_since"], self._of["uncommitted_produced"]
+        is_new = is_uncommitted & (since[at] < 0)
+        since[at[is_new]] = rows["starts_at"][is_new]
+        produced[at[is_uncommitted]] += np.maximum(rows["produced"][is_uncommitted], 0)
+        since[at[~is_uncommitted]], produced[at[~is_uncommitted]] = UNKNOWN, 0
 
     def _places(self, keys: Ints) -> Ints:
         whole = np.union1d(self._keys, keys)
@@ -110,12 +129,16 @@ class _Progress:
                 spread[group] = self._is_spread(group, bounds)
             newest = self._newest(partitions)
             waiting = self._of["uncommitted_lag"][newest]
+            unread = newest[(waiting >= 0) & (self._of["uncommitted_produced"][newest] > 0)]
             rows.append(
                 {
                     **dict(zip(NAMES, key, strict=True)),
                     "still": self._still(partitions),
                     "uncommitted": int((waiting >= 0).sum()),
                     "uncommitted_lag": int(waiting[waiting >= 0].sum()),
+                    "uncommitted_produced": int(self._of["uncommitted_produced"][unread].sum()),
+                    "uncommitted_since": int(self._of["uncommitted_since"][unread].min()) if len(unread) else None,
+                    **self._incidents.of(place),
                     "is_spread": spread[group],
                 }
             )

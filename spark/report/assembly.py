@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from adapter.verdicts.capacity import Capacity
 from spark.figures.agreement import Agreement
+from spark.figures.incidents import Happened, HotHours, MemberHours, SlowPartition, TopicIncidents, UnreadTopic
 from spark.figures.model import (
     NUMBERS,
     Above,
@@ -23,12 +25,13 @@ from spark.figures.model import (
     Still,
     TopicFigures,
     Waits,
+    as_column,
 )
 from spark.figures.periods import NO_TIMES, periods, silent_between
 from spark.report.group_file import Agreements
 from spark.report.samples_task import ExpectedSamples
 from spark.tables.columns import begins_of
-from spark.tables.contract import NAMES
+from spark.tables.contract import EVENTS, NAMES
 from spark.tables.topic_parts import Names
 
 GROUP = NAMES[:2]
@@ -88,6 +91,8 @@ def assembled_groups(
                 silent=silent[(silent > own.start[0]) & (silent < own.start[-1])],
                 is_spread=progress[topic_of(rows[0])]["is_spread"],
                 agreement=agreement,
+                member_hours=_member_hours(statistics[pair]["members"]),
+                happened=_happened(statistics[pair]["events"]),
             )
         )
     return tuple(groups)
@@ -133,6 +138,9 @@ def _topic(row: Row, hours: Periods, days: Periods, shares: HourShares | None, a
         episodes=row["episodes"] if is_known else None,
         longest_seconds=row["longest_seconds"] if is_known else math.nan,
         longest_from=row["longest_from"],
+        last_from=row["last_from"],
+        last_until=row["last_until"],
+        longest_quiet_seconds=row["longest_quiet"] or 0.0,
     )
     return TopicFigures(
         name=row["topic"],
@@ -144,8 +152,27 @@ def _topic(row: Row, hours: Periods, days: Periods, shares: HourShares | None, a
         still=_still(row["still"]),
         uncommitted=row["uncommitted"],
         uncommitted_lag=row["uncommitted_lag"],
+        incidents=_incidents(row),
         waits=None if row["wait_max"] is None else Waits(*(row[f"wait_{name}"] for name in WAITS)),
     )
+
+
+def _incidents(row: Row) -> TopicIncidents:
+    kinds = {"slow": SlowPartition, "unread": UnreadTopic, "hot": HotHours}
+    found: dict[str, Any] = {name: row[name] and kind(**row[name]) for name, kind in kinds.items()}
+    return TopicIncidents(
+        **found, uncommitted_produced=row["uncommitted_produced"], uncommitted_since=row["uncommitted_since"]
+    )
+
+
+def _happened(rows: Sequence[Row]) -> dict[str, Happened]:
+    return {EVENTS[row["kind"]]: Happened(row["number"], row["first"], row["last"]) for row in rows}
+
+
+def _member_hours(rows: Sequence[Row]) -> MemberHours:
+    starts = np.array([as_column(row["hour"]) for row in rows], "datetime64[us]")
+    names = ("changes", "without_seconds", "fewest", "most")
+    return MemberHours(starts, *(np.array([row[name] for row in rows], np.float64) for name in names))
 
 
 def _capacity(row: Row) -> Capacity:

@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from spark.advice import group_findings
 from spark.advice.demand import load_of
 from spark.advice.finding import Severity
 from spark.advice.hpa import advice_for
+from spark.advice.incidents.late import above_threshold
 from spark.figures.agreement import Agreement, Pause
 from spark.figures.model import Above, Group, Lag, Pace, Periods, Still, Times, TopicFigures
 from spark.figures.periods import between
@@ -74,7 +74,6 @@ ABOVE = Above(600, False, 9000, 48 * 3600, 3, 4000, None)
         ("skips", read(hours(skips=1)), Severity.WATCH),
         ("recreations", read(hours(recreations=1)), Severity.WATCH),
         ("resets", read(hours(resets=1)), Severity.NOTE),
-        ("never_saturated", read(hours()), Severity.NOTE),
         ("barely_saturated", read(hours(), capacity=saturated(3)), Severity.NOTE),
         ("rare_commits", read(hours(lag=lambda _: 50), pace=Pace(lagging=300, moving=100)), Severity.NOTE),
         ("little_data", read(hours(number=12)), Severity.NOTE),
@@ -253,4 +252,4 @@ def test_hours_whose_samples_are_gone_explain_nothing_of_the_time_that_is_left()
     above = Above(600, False, 12 * 3600.0, 12 * 3600.0, 1, 12 * 3600.0, None)
     late = group("billing", dataclasses.replace(topic(of=of), lag=lag, above=above))
 
-    assert group_findings.above_threshold(late, load_of(late)) is not None
+    assert above_threshold(late, load_of(late), zone=ZoneInfo("UTC")) is not None

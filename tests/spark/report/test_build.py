@@ -83,7 +83,7 @@ def test_every_file_has_the_numbers_that_were_put_in(
         (0, 18_000),
         (1, 18_000),
     ]
-    assert group["capacity"]["p50"] == pytest.approx(5)
+    assert group["capacity"] is None, "messages always wait 100 s: members keep up, and read late"
     assert [skipped["file"] for skipped in document["coverage"]["skipped"]] == [
         "samples/date=2026-11-20/hour=06/torn.parquet"
     ]
@@ -153,7 +153,7 @@ def test_a_topic_that_was_made_again_is_told(spark_session: SparkSession, tmp_pa
     assert document["coverage"]["recreations"] == 1
     assert document["groups"][0]["topics"][0]["hourly"]["recreations"] == [1]
     assert ("recreations" in codes, "rewinds" in codes, "resets" in codes) == (True, False, False)
-    assert "Deleted and made again: orders." in (output / "report.html").read_text()
+    assert "Deleted and made again, last on " in (output / "report.html").read_text()
 
 
 @pytest.mark.parametrize("limits", [{"since": "2026-11-21"}, {"until": "0001-01-01T00:30Z"}])

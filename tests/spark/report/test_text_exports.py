@@ -115,7 +115,7 @@ def test_a_group_without_a_name_is_seen_where_people_look_and_stays_as_it_is_for
     headings = [line for line in markdown_of(report(nameless)).splitlines() if line.startswith("## ")]
 
     assert rows(nameless)[0]["group"] == '""'
-    assert '| note | "" | orders |' in markdown_of(report(nameless))
+    assert '| fine | "" | orders |' in markdown_of(report(nameless))
     assert headings[0] == '## ""'
     assert document(nameless)["groups"][0]["group"] == ""
 
@@ -124,7 +124,7 @@ def test_markdown_tells_groups_of_several_clusters_apart() -> None:
     lines = markdown_of(report(group("a"), replace(group("a"), cluster="eu"))).splitlines()
 
     assert [line for line in lines if line.startswith("## a")] == ["## a (eu)", "## a (main)"]
-    assert [line.split(" | ")[1] for line in lines if line.startswith("| note")] == ["a (eu)", "a (main)"]
+    assert [line.split(" | ")[1] for line in lines if line.startswith("| fine")] == ["a (eu)", "a (main)"]
 
 
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@a", "\t=1", "\r=1", "'=1"])
@@ -194,7 +194,7 @@ def test_a_group_that_ended_before_the_others_asks_nobody_to_act_now() -> None:
     assert (alone["severity"], beside["severity"]) == ("act now", "watch")
     assert "ended" not in {it["code"] for it in alone["findings"]}
     (ended,) = (it for it in beside["findings"] if it["code"] == "ended")
-    assert ended["words"].startswith("No data since Wed 2026-06-03 02:00: ")
+    assert ended["words"].startswith("Ended on Wed 2026-06-03 02:00, with a lag of 500 messages: ")
 
 
 def test_markdown_has_the_age_of_the_data_and_why_no_hpa_is_recommended() -> None:

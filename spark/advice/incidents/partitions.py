@@ -1,0 +1,130 @@
+"""Pure: incidents of single topics and partitions."""
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from adapter.verdicts.causes import Verdict
+from spark.advice.demand import Load
+from spark.advice.finding import Finding, Severity
+from spark.advice.incidents.words import lasting, named
+from spark.figures import formatting
+from spark.figures.incidents import HotHours, SlowPartition
+from spark.figures.model import Group, TopicFigures
+from spark.figures.periods import time_of
+from spark.tables.layout import HOUR
+
+ENOUGH_HOURS = 2
+"""In which one partition has the lag: a single one may be a member that restarts."""
+RECENT = 24 * HOUR
+MOVES = 0.5
+"""Of the hot hours: a partition that is the hottest in fewer is not the cause."""
+SEVERAL = 3
+
+
+def end_of(group: Group) -> datetime:
+    """The end of the newest hour."""
+    return time_of(group.hours.start[-1]) + HOUR
+
+
+def unread_topic(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
+    unread = [(topic.name, it) for topic in group.topics if (it := topic.incidents.unread) is not None]
+    first = min((it for _, it in unread), key=lambda it: it.since, default=None)
+    if first is None:
+        return None
+    names = named([name for name, _ in unread])
+    produced = sum(it.produced for _, it in unread)
+    was_read = any(it.was_read for _, it in unread)
+    when = lasting(first.since, end_of(group), zone, is_over=False)
+    return Finding(
+        Verdict.UNREAD_TOPIC,
+        Severity.URGENT if was_read and produced else Severity.WATCH if produced else Severity.NOTE,
+        f"No member reads {names}",
+        f"No member reads {names} {when}{'' if was_read else ' or longer'}, although members read other topics of the "
+        f"group; {formatting.plural(produced, 'message')} arrived there in this time.",
+        since=first.since,
+        subject=names,
+        evidence="the assignment at the end of each hour",
+    )
+
+
+def slow_partition(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
+    slow = [(topic, topic.incidents.slow) for topic in group.topics if _has_slow(topic)]
+    if not slow:
+        return None
+    topic, worst = max(((it, of) for it, of in slow if of), key=lambda pair: (pair[1].until, pair[1].lag))
+    end = end_of(group)
+    is_over = worst.until < end
+    which = f"partition {worst.partition} of {topic.name}"
+    when = lasting(worst.since, worst.until, zone, is_over=is_over)
+    return Finding(
+        Verdict.SLOW_PARTITION,
+        Severity.WATCH if is_over else Severity.URGENT,
+        f"P{which[1:]} has the lag",
+        f"P{which[1:]} {'had' if is_over else 'has had'} {formatting.share(worst.lag_share)} of the topic's lag "
+        f"{when}, although it gets {formatting.share(worst.produced_share)} of the messages; "
+        f"{formatting.plural(worst.lag, 'message')} waited at most. Messages in it, or the member that reads it, are "
+        "slow or fail."
+        + (f" Assigned to {worst.owner}." if worst.owner else "")
+        + (" That is over." if is_over else ""),
+        is_cause=end - worst.until < RECENT,
+        since=worst.since,
+        until=worst.until if is_over else None,
+        subject=which,
+        evidence=f"the largest lags of {formatting.plural(worst.hours, 'hour')}",
+    )
+
+
+def _has_slow(topic: TopicFigures) -> bool:
+    slow: SlowPartition | None = topic.incidents.slow
+    return slow is not None and slow.hours >= ENOUGH_HOURS and topic.incidents.unread is None
+
+
+def moving_hot(topic: TopicFigures) -> HotHours | None:
+    """The hot hours of a topic whose hottest partition changes; None: it does not."""
+    hot = topic.incidents.hot
+    moves = hot is not None and hot.partitions >= SEVERAL and hot.most_hours <= MOVES * hot.hours
+    return hot if moves else None
+
+
+def uncommitted(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
+    """Partitions without a commit are no part of the lag that the report shows."""
+    topics = [topic for topic in group.topics if topic.uncommitted]
+    counted = sum(topic.uncommitted_lag for topic in topics)
+    arrived = sum(topic.incidents.uncommitted_produced for topic in topics) if _has_members(group) else 0
+    has_none = sum(topic.uncommitted for topic in topics) == group.partitions
+    if not counted and not arrived and not (topics and has_none):
+        return None
+    since = min((it.incidents.uncommitted_since for it in topics if it.incidents.uncommitted_since), default=None)
+    which = named([f"{topic.uncommitted} of the {topic.partitions} partitions of {topic.name}" for topic in topics])
+    return Finding(
+        Verdict.UNCOMMITTED,
+        Severity.WATCH if counted or arrived else Severity.NOTE,
+        f"{formatting.plural(max(counted, arrived), 'message')} in partitions without a commit",
+        f"Without a commit: {which}; {_uncommitted_messages(counted, arrived, since, zone)}",
+        ""
+        if counted
+        else "See whether a member reads them, and why it does not commit."
+        if arrived
+        else "Nothing, if the group is new; else look for why it does not commit.",
+        is_cause=has_none,
+        since=since,
+        subject=which,
+    )
+
+
+def _uncommitted_messages(counted: int, arrived: int, since: datetime | None, zone: ZoneInfo) -> str:
+    if counted:
+        return (
+            f"the adapter counts {formatting.plural(counted, 'message')} in them, which the lag of this report leaves "
+            "out: those after a commit that has expired, or with offsetReset: earliest the whole log."
+        )
+    if arrived and since is not None:
+        return (
+            f"{formatting.plural(arrived, 'message')} arrived in them since {formatting.moment(since, zone)} while the "
+            "group had members, and none of them was committed. The lag leaves them out."
+        )
+    return "the adapter counts nothing in them."
+
+
+def _has_members(group: Group) -> bool:
+    return bool((group.hours.members_max[-24:] > 0).any())

@@ -1,0 +1,20 @@
+"""Times and names as findings tell them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from spark.figures import formatting
+
+MOST_NAMES = 3
+
+
+def named(names: Sequence[str]) -> str:
+    return ", ".join(names[:MOST_NAMES]) + (" and others" if len(names) > MOST_NAMES else "")
+
+
+def lasting(since: datetime, until: datetime, zone: ZoneInfo, *, is_over: bool) -> str:
+    """`since Mon 2026-11-02 09:00, 3 h` while it goes on; else `from … to …`."""
+    length = formatting.duration((until - since).total_seconds())
+    begin = formatting.moment(since, zone)
+    return f"from {begin} to {formatting.moment(until, zone)}, {length}" if is_over else f"since {begin}, {length}"

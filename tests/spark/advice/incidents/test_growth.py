@@ -1,0 +1,85 @@
+"""Growth of production and how far ahead it can be told."""
+
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+
+from spark.advice.demand import load_of
+from spark.advice.finding import Finding, Severity
+from spark.advice.incidents.growth import daily_peaks, growth, trend_of, week_on_week
+from tests.support.history.report_groups import group, hours, saturated, topic
+
+UTC = ZoneInfo("UTC")
+WEEKS = 14 * 24
+
+
+def found(daily: float, *, exponential: bool, per_member: float = 50.0) -> Finding | None:
+    """Two weeks that begin with 10 messages a second; four partitions."""
+
+    def rate(hour: int) -> float:
+        return float(10 * daily ** (hour // 24) if exponential else 10 + daily * (hour // 24))
+
+    grown = group("billing", topic(of=hours(WEEKS, rate)), capacity=saturated(60, per_member))
+    return growth(grown, load_of(grown), zone=UTC)
+
+
+@pytest.mark.parametrize(("daily", "exponential"), [(1.0, True), (1.02, True), (-0.5, False), (0.2, False)])
+def test_production_that_hardly_grows_or_falls_is_no_growth(daily: float, exponential: bool) -> None:  # noqa: FBT001
+    assert found(daily, exponential=exponential) is None
+
+
+def test_growth_says_when_members_and_partitions_run_out() -> None:
+    """From 10/s, 10 % more each day: the last day has 34.5/s; 2 members do 40/s from 1.5 days later on, 4 do 80/s."""
+    said = found(1.1, exponential=True, per_member=20.0)
+
+    assert said is not None
+    assert said.severity is Severity.WATCH
+    assert said.words.startswith("Production grows: 1.9 times that of the same hours a week before. At this pace ")
+    assert "its 2 members are enough until Tue 2026-06-16" in said.words
+    assert "its 4 partitions, with a member for each, are enough until Tue 2026-06-23" in said.words
+    assert "<\u202f0.1\u202f% off on the last seven days" in said.words
+
+
+def test_growth_that_partitions_bear_for_months_is_noted() -> None:
+    said = found(1.05, exponential=True, per_member=5000.0)
+
+    assert said is not None
+    assert (said.severity, said.to_do) == (Severity.NOTE, "")
+    assert "enough for eight weeks and more" in said.words
+
+
+def test_the_trend_is_the_one_that_was_closer_on_the_last_seven_days() -> None:
+    days = np.arange(14.0)
+    doubling, steady = trend_of(np.exp2(days)), trend_of(10 + 5 * days)
+
+    assert doubling is not None
+    assert steady is not None
+    assert (doubling.is_exponential, steady.is_exponential) == (True, False)
+    assert max(doubling.error, steady.error) < 1e-6
+    assert doubling.reaches(2.0**16) == pytest.approx(3)
+    assert steady.reaches(10 + 5 * 20) == pytest.approx(7)
+
+
+def test_no_date_is_told_by_a_trend_that_was_wrong_last_week() -> None:
+    """It doubles for a week, and stays where it is."""
+
+    def rate(hour: int) -> float:
+        return 2.0 ** min(hour // 24, 7)
+
+    broken = group("billing", topic(of=hours(WEEKS, rate)), capacity=saturated(60, 50.0))
+    said = growth(broken, load_of(broken), zone=UTC)
+
+    assert said is not None
+    assert "No date can be told: " in said.words
+
+
+def test_too_few_days_have_no_trend_and_too_few_hours_no_growth() -> None:
+    nine = group("billing", topic(of=hours(9 * 24, lambda hour: 1.5 ** (hour // 24))))
+    said = growth(nine, load_of(nine), zone=UTC)
+
+    assert said is not None
+    assert "Fewer than ten days were seen" in said.words
+    assert week_on_week(hours(7 * 24 + 20)) is None
+    assert week_on_week(hours(WEEKS, lambda hour: hour // 168)) is None
+    assert len(daily_peaks(hours(0))) == 0

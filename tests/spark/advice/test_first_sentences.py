@@ -1,0 +1,222 @@
+"""Two weeks of groups with one trouble each, from samples to the report: whoever reads only the first sentence of a
+group does the right thing."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark.advice.assessment import Report, Standing
+from spark.advice.finding import Severity
+from tests.support.history.compacting import compacted, reported
+from tests.support.history.planted_weeks import END, write_weeks
+from tests.support.history.troubled_groups import troubled_groups
+
+NOW = END + timedelta(minutes=20)
+SENTENCES = {
+    "one partition": (
+        "act now",
+        ("Falling behind: 25 % of the 17 280 000 messages of the last 24 hours were not consumed in that time"),
+        "It has a member for each partition that one can read: give it more partitions, or faster work.",
+    ),
+    "crash loop": (
+        "act now",
+        (
+            "Members come and go since Fri 2026-11-13 00:00, 3 d: 60 changes an hour, between 0 and 2; 30 "
+            "min of each hour without any."
+        ),
+        "Find out why members leave: ",
+    ),
+    "mostly gone": (
+        "act now",
+        (
+            "Members come and go since Fri 2026-11-13 01:00, 2 d 23 h: 2 changes an hour, between 0 and 3; "
+            "50 min of each hour without any."
+        ),
+        "Find out why members leave: ",
+    ),
+    "one or four members": (
+        "watch",
+        "Members come and go since Fri 2026-11-13 00:00, 3 d: 12 changes an hour, between 1 and 4.",
+        "Find out why members leave: ",
+    ),
+    "members died": (
+        "act now",
+        ("The group has had no member since Sun 2026-11-15 00:00, 1 d, while messages waited, 1 728 000 at the end."),
+        "Start its consumers, or let an HPA on their lag do it.",
+    ),
+    "poison": (
+        "act now",
+        (
+            "Partition 3 of orders has had 100 % of the topic's lag since Sun 2026-11-15 12:00, 12 h, "
+            "although it gets 25 % of the messages; "
+        ),
+        "Look at that partition's messages, and at its member; more replicas do not help.",
+    ),
+    "unsubscribed": (
+        "act now",
+        (
+            "No member reads old since Sun 2026-11-15 00:00, 1 d, although members read other topics of the "
+            "group; 259 200 messages arrived there in this time."
+        ),
+        "If the group should read it, subscribe to it again; ",
+    ),
+    "never committed": (
+        "watch",
+        (
+            "Without a commit: 1 of the 3 partitions of orders; 1 295 700 messages arrived in them since "
+            "Fri 2026-11-13 00:00 while the group had members, and none of them was committed."
+        ),
+        "See whether a member reads them, and why it does not commit.",
+    ),
+    "moving hot": (
+        "watch",
+        (
+            "The hot partition of orders moves: in 72 hours since Fri 2026-11-13 00:00 one partition got "
+            "more than twice its fair share, 60.1 % in the median hour, and 8 of 8 partitions did in turn."
+        ),
+        "Look for what sends so many messages with one key, ",
+    ),
+    "doubles every day": (
+        "watch",
+        (
+            "Production grows: 128 times that of the same hours a week before. At this pace its 8 "
+            "partitions, with a member for each, are no longer enough, counting with 512 /s a member, the "
+            "most that a member was seen to do. A trend made a week before was < 0.1 % off on the last "
+            "seven days."
+        ),
+        "Plan partitions and replicas for it.",
+    ),
+    "ten minutes late": (
+        "watch",
+        "Messages of orders always wait about 10 min, however many there are ",
+        "If that is meant, agree on a longer wait (maxWait).",
+    ),
+    "commits all, rarely": (
+        "watch",
+        (
+            "Commits are rarer than samples: about one every 5 min, sampled every 1 min. The lag includes "
+            "what is processed but not committed, and moves in steps, which alone are above its threshold."
+        ),
+        "Commit more often, or agree on a longer wait (maxWait); more replicas do not help.",
+    ),
+    "reads again at night": (
+        "watch",
+        "Commits went backward 3 times, last on Sun 2026-11-15 12:00: messages were read again.",
+        "If nobody meant it, look for what sets its offsets.",
+    ),
+    "deleted": (
+        "watch",
+        ("Ended on Sun 2026-11-15 00:00, with a lag of 691 200 messages: since then, the history has nothing of it."),
+        "",
+    ),
+    "mended": (
+        "note",
+        "Over since Fri 2026-11-13 14:59: until then the lag was above 3 600 messages; ",
+        "Nothing now: it is over, and no HPA is needed for what is past.",
+    ),
+    "a quiet topic beside": (
+        "watch",
+        "The lag was above 90 000 messages for 16.1 % of the time; ",
+        "No HPA is recommended",
+    ),
+    "slower by day": (
+        "watch",
+        "The lag was above 3 600 messages for 62.2 % of the time; ",
+        "No HPA is recommended",
+    ),
+    "bursts": (
+        "watch",
+        "The lag was above 4 200 messages for 25 % of the time; ",
+        "No HPA is recommended",
+    ),
+    "office hours in India": (
+        "watch",
+        "The lag was above 12 000 messages for 26 % of the time; ",
+        "No HPA is recommended",
+    ),
+    "batch on Sundays": (
+        "note",
+        (
+            "The lag was above 60 000 messages for 2.9 % of the time; the longest stretch was from Sun "
+            "2026-11-08 02:00 to "
+        ),
+        "No HPA is recommended",
+    ),
+    "two hours": (
+        "note",
+        "Less than a day of data (1 h 59 min): daily peaks may not have been seen.",
+        "",
+    ),
+}
+"""Group -> severity, the beginning of the first sentence, and the beginning of what to do."""
+
+
+@pytest.fixture(scope="module")
+def made(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    root: Path = tmp_path_factory.mktemp("weeks")
+    write_weeks(root / "history", troubled_groups())
+    compacted(root / "history", until=END)
+    return reported(root / "history", root / "report", spark_session, NOW)
+
+
+def of(made: Report, group: str) -> Standing:
+    (found,) = (standing for standing in made.standings if standing.group.name == group)
+    return found
+
+
+@pytest.mark.parametrize("group", SENTENCES)
+def test_the_first_sentence_says_what_happened_and_what_to_do(made: Report, group: str) -> None:
+    severity, sentence, to_do = SENTENCES[group]
+    first = of(made, group).advice.findings[0]
+
+    assert first.words.replace("\u202f", " ").startswith(sentence)
+    assert first.to_do.startswith(to_do) if to_do else not first.to_do
+    assert of(made, group).severity.word == severity
+
+
+def test_one_incident_is_one_finding(made: Report) -> None:
+    worth_watching = {
+        standing.group.name: [it.code for it in standing.advice.findings if it.severity > Severity.NOTE]
+        for standing in made.standings
+    }
+
+    assert {name for name, codes in worth_watching.items() if len(codes) > 1} == set()
+
+
+@pytest.mark.parametrize("group", ["healthy", "at rest"])
+def test_a_group_without_trouble_has_no_finding(made: Report, group: str) -> None:
+    assert of(made, group).advice.findings == ()
+
+
+def test_every_group_is_expected_to_say_something_or_nothing(made: Report) -> None:
+    assert {standing.group.name for standing in made.standings} == {*SENTENCES, "healthy", "at rest"}
+
+
+def test_an_incident_that_goes_on_has_a_beginning_and_no_end_and_one_that_is_over_has_both(made: Report) -> None:
+    findings = {standing.group.name: standing.advice.findings[0] for standing in made.standings if standing.attention}
+    is_over = {name for name, finding in findings.items() if finding.since and finding.until}
+
+    assert is_over == {"reads again at night"}
+    without = {name for name, finding in findings.items() if finding.since is None}
+    assert without == {"commits all, rarely", "ten minutes late"}
+
+
+def test_capacities_are_those_of_the_slowest_hours_and_of_groups_that_do_not_just_read_late(
+    made: Report,
+) -> None:
+    advised = {standing.group.name: standing.advice.load.advised for standing in made.standings}
+
+    assert advised["slower by day"] == pytest.approx(40)
+    assert advised["a quiet topic beside"] == pytest.approx(334, rel=0.01)
+    assert advised["ten minutes late"] is None
+    assert advised["bursts"] == pytest.approx(60)
+
+
+def test_no_hpa_is_recommended_for_a_partition_that_is_slow_or_hot(made: Report) -> None:
+    for group in ("poison", "moving hot"):
+        target = of(made, group).advice.hpa.target
+
+        assert target.value is None
+        assert target.reason.endswith(": more replicas do not help.")
