@@ -86,6 +86,7 @@ class FakeBrokers(Brokers):
     def topology(
         self, nodes: Sequence[int | None], expected: frozenset[str] = frozenset()
     ) -> dict[int | None, Answer[Topology] | Failure]:
+        self.asked_for.append(("Metadata", expected))
         outcomes: dict[int | None, Answer[Topology] | Failure] = {}
         for node in nodes:
             outcomes[node] = self._described(node, expected)
