@@ -10,7 +10,7 @@ from benchmarks.measuring.effort import Effort
 from benchmarks.measuring.tables import Row, Table, row
 from benchmarks.rig.cluster import say
 from benchmarks.rig.stored_brokers import stored_brokers
-from benchmarks.rig.stored_cluster import PARTITIONS_PER_TOPIC, groups_of
+from benchmarks.rig.stored_cluster import PARTITIONS_PER_TOPIC, StoredGroup, groups_of
 from local.processes import RigError
 
 NODES = (3, 12)
@@ -41,6 +41,7 @@ def measure(home: Path, effort: Effort) -> Table:
             medians.append(median)
         rows += _growth(effort.partitions, medians, nodes)
     rows += _one_by_one(home / "one-by-one", effort)
+    rows += _from_the_start(home / "from-the-start", effort)
     return Table("CPU of a cycle", HOW, tuple(rows))
 
 
@@ -56,6 +57,23 @@ def _one_by_one(home: Path, effort: Effort) -> list[Row]:
     return [
         cpu_row(f"{who}: CPU of a cycle", plain(cycles)),
         row(f"{who}: wall time of a cycle", wall, unit=" ms", form=".0f"),
+    ]
+
+
+def _from_the_start(home: Path, effort: Effort) -> list[Row]:
+    """Returns rows for the same with more groups, from the first cycle on, in which everything is new."""
+    nodes, size = NODES[0], 12
+    groups = tuple(StoredGroup(f"group-{number:04}", 1, size) for number in range(effort.partitions[-1] // 20))
+    who = f"{len(groups):,} groups of {size} partitions, {nodes} brokers, OffsetFetch for one group at a time"
+    say(f"  {who}: {WARM_UP} cycles")
+    with stored_brokers(home / "brokers", groups, nodes, takes_groups=False) as cluster:
+        costs = run(CyclePlan(cluster.bootstrap_servers, 0, WARM_UP, size * len(groups)), home / "cycles")
+    first = costs.cycles[0]
+    return [
+        row(f"{who}: cycles of the first {WARM_UP} that read everything", costs.outcomes.count("complete"), form=".0f"),
+        row(f"{who}: CPU of the first cycle", 1000 * first.cpu, unit=" ms", form=".0f"),
+        row(f"{who}: wall time of the first cycle", 1000 * first.wall, unit=" ms", form=".0f"),
+        cpu_row(f"{who}: CPU of a cycle", plain(costs.cycles[1:])),
     ]
 
 

@@ -35,7 +35,7 @@ from adapter.settings.models import Isolation
 from tests.support import samples
 from tests.support.kafka import responses
 from tests.support.kafka.fake_cluster import Kafka, Partition
-from tests.support.kafka.fake_transit import Sent, Transit
+from tests.support.kafka.fake_transit import FakeProbe, Sent, Transit
 from tests.support.kafka.responses import NOT_LEADER, UNKNOWN_TOPIC_OR_PARTITION, by_topic
 from tests.support.samples import SteppedClock
 
@@ -331,7 +331,7 @@ class FakeBrokers(Brokers):
             return UNKNOWN_TOPIC_OR_PARTITION
         return 0 if leaders[index] == node or self.kafka.are_agents else NOT_LEADER
 
-    def probe(self, node: int) -> "FakeProbe":
+    def probe(self, node: int) -> FakeProbe:
         self.requests.append(("probe", node))
         return FakeProbe(self.kafka, node)
 
@@ -374,21 +374,6 @@ class FakeBrokers(Brokers):
 
     def _answered(self, content: T) -> Answer[T]:
         return Answer(content, self._clock.seconds)
-
-
-class FakeProbe:
-    """Answered as soon as its broker is no longer silent."""
-
-    def __init__(self, kafka: Kafka, node: int) -> None:
-        self._kafka = kafka
-        self._node = node
-
-    @property
-    def is_done(self) -> bool:
-        return self.succeeded()
-
-    def succeeded(self) -> bool:
-        return self._node not in self._kafka.silent | self._kafka.refusing
 
 
 @lru_cache(1000)

@@ -120,3 +120,18 @@ class Transit:
     def _read(self, _: int, outcome: Any, __: float) -> Any:  # noqa: ANN401 - an answer or a failure
         self._clock.seconds += self._kafka.reading_seconds
         return outcome
+
+
+class FakeProbe:
+    """Answered as soon as its broker is no longer silent."""
+
+    def __init__(self, kafka: Kafka, node: int) -> None:
+        self._kafka = kafka
+        self._node = node
+
+    @property
+    def is_done(self) -> bool:
+        return self.succeeded()
+
+    def succeeded(self) -> bool:
+        return self._node not in self._kafka.silent | self._kafka.refusing
