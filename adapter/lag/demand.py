@@ -1,13 +1,16 @@
-"""Pure: what follows from the movement of rows: the age of the oldest message that waits, and rates."""
+"""Pure: what follows from the movement of rows: the age of the oldest message that waits, rates, and when retention
+deletes what was not consumed."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from adapter.columns import Flags, Indexes, Offsets, Seconds
-from adapter.lag.ring import SAME_SECONDS, Ring, Track, past_of
+from adapter.lag.ring import SAME_SECONDS, Past, Ring, Track, past_of
 from adapter.verdicts.waits import LogEnds, waited
 
+FOLLOWED_SECONDS = 600.0
+"""Brokers look for what to delete every 5 minutes (log.retention.check.interval.ms)."""
 ROWS_AT_ONCE = 8192
 """Bounds the memory that a read of very many rows takes meanwhile."""
 
@@ -55,8 +58,27 @@ def rates_in(track: Track, rows: Indexes, window: float) -> Rates:
     newest, columns, last = past.received[-1], np.arange(len(rows)), len(past.offset) - 1
     is_before = past.is_valid & (past.received <= newest - window)
     base = last - np.argmax(is_before[::-1], axis=0)
-    first = np.argmax(past.is_valid, axis=0)
     messages, seconds = past.offset[-1] - past.offset[base, columns], newest - past.received[base, columns]
     is_known = is_before.any(axis=0)
-    followed = np.where(past.is_valid.any(axis=0), newest - past.received[first, columns], 0.0)
+    _, followed = _since_first(past)
     return Rates(np.where(is_known, messages / np.where(is_known, seconds, 1.0), np.nan), followed)
+
+
+def losses_in(starts: Track, rows: Indexes, lead: Offsets) -> tuple[Seconds, Seconds]:
+    """Returns in how many seconds the log start of each row passes its commit, and how long it has been followed.
+
+    The start is taken to go on as it moved while it was followed: infinite if it did not move, and NaN if it has been
+    followed for less than FOLLOWED_SECONDS."""
+    past = past_of(starts, rows)
+    if not len(past.offset):
+        return np.full(len(rows), np.nan), np.zeros(len(rows))
+    deleted, followed = _since_first(past)
+    seconds = np.where(deleted > 0, lead * followed / np.maximum(deleted, 1), np.inf)
+    return np.where(followed >= FOLLOWED_SECONDS, seconds, np.nan), followed
+
+
+def _since_first(past: Past) -> tuple[Offsets, Seconds]:
+    """Returns how far each row has moved since its first tick that counts, and in how many seconds."""
+    first, columns, is_seen = np.argmax(past.is_valid, axis=0), np.arange(past.offset.shape[1]), past.is_valid[-1]
+    messages = np.where(is_seen, past.offset[-1] - past.offset[first, columns], 0)
+    return messages, np.where(is_seen, past.received[-1] - past.received[first, columns], 0.0)

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from adapter.columns import Flags
 from adapter.lag.ring import Ring, Track
-from adapter.lag.totals import NO_VALUE, Totals
+from adapter.lag.totals import LARGEST, NO_VALUE, Totals
 from adapter.lag.values import Values
-from adapter.metrics.demand import BOUND, check_bound, members_of, rates_of, wait_in
+from adapter.metrics.demand import BOUND, check_bound, members_of, rates_of, seconds_to_loss, wait_in
 from adapter.metrics.replicas import replicas_in
 from adapter.metrics.requirement import Requirement
 from adapter.metrics.selection import Selection
@@ -134,6 +134,13 @@ def _wait(of: Folding) -> Iterator[MetricValue]:
     yield item._replace(labels={**item.labels, BOUND: wait.bound})
 
 
+def _data_loss(of: Folding) -> Iterator[MetricValue]:
+    """Returns one item; none without any commit."""
+    seconds = seconds_to_loss(of.chosen, of.what)
+    if seconds is not None:
+        yield _one_item(of, 1000 * LARGEST if seconds >= LARGEST else round(1000 * seconds))
+
+
 def _one_item(of: Folding, milli: int) -> MetricValue:
     return MetricValue(_shared_labels(of.chosen), milli, oldest_of(of.age, of.chosen) + of.to_epoch)
 
@@ -170,3 +177,4 @@ WAIT = Fold(0, _wait)
 PRODUCTION = Fold(NO_VALUE, partial(_by_topic, partial(_rates_in, lambda ring: ring.ends)))
 CONSUMPTION = Fold(NO_VALUE, partial(_by_topic, partial(_rates_in, lambda ring: ring.commits)))
 MEMBERS = Fold(NO_VALUE, _members)
+DATA_LOSS = Fold(0, _data_loss)

@@ -7,6 +7,7 @@ from functools import partial
 from adapter.lag.totals import NO_VALUE
 from adapter.metrics.aggregation import (
     CONSUMPTION,
+    DATA_LOSS,
     MAXIMUM,
     MEMBERS,
     MINIMUM,
@@ -146,6 +147,16 @@ DEFINITIONS = (
         OF_COMMITS,
         is_listed=False,
         help="number of members",
+    ),
+    MetricDefinition(
+        "seconds_to_data_loss",
+        "seconds",
+        lambda totals: totals.lag,
+        DATA_LOSS,
+        OF_VALUES,
+        is_listed=False,
+        help="time until data loss",
+        reads_rows=True,
     ),
 )
 

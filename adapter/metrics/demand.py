@@ -7,7 +7,7 @@ import numpy as np
 
 from adapter.cluster.groups import MemberCount
 from adapter.columns import Indexes
-from adapter.lag.demand import Rates, rates_in, waits_in
+from adapter.lag.demand import FOLLOWED_SECONDS, Rates, losses_in, rates_in, waits_in
 from adapter.lag.ring import Track
 from adapter.metrics.problems import Problem, Reason, Refused, refused
 from adapter.metrics.requirement import Requirement
@@ -98,6 +98,51 @@ def _not_followed(chosen: Selection, rows: Indexes, rates: Rates, window: float,
         f"{window:g} s in which its offset does not go backward"
     )
     return _unknown(chosen, row, Reason.MOVEMENT_UNKNOWN, text, what)
+
+
+def seconds_to_loss(chosen: Sequence[Selection], what: str) -> float | None:
+    """Returns in how many seconds retention deletes the first message that was not consumed; None if no selected
+    partition has a commit.
+
+    Raises NoMatch if nothing waits, and ValueUnavailable if it is not known or no log start moves."""
+    losses = [loss for one in chosen if (loss := _loss_in(one, what)) is not None]
+    if not losses:
+        return None
+    if all(each.row is None for each in losses):
+        text = "nothing waits in the selected partitions, so there is nothing to lose"
+        raise refused(text, [Problem(Reason.NOTHING_TO_LOSE, text)])
+    first = min((each for each in losses if each.row is not None), key=lambda each: each.seconds)
+    if np.isinf(first.seconds) and first.row is not None:
+        one, row = first.row
+        text = f"{one.view.layout.name(row)} has been followed for {first.followed:.0f} s, and no message was deleted"
+        raise _unknown(one, row, Reason.MOVEMENT_UNKNOWN, text, what)
+    return first.seconds
+
+
+class _Loss(NamedTuple):
+    seconds: float
+    """Infinite if the log starts do not move, or nothing waits."""
+    followed: float
+    row: tuple[Selection, int] | None
+    """None if nothing waits."""
+
+
+def _loss_in(chosen: Selection, what: str) -> _Loss | None:
+    values, rows = chosen.view.values, _rows(chosen)
+    rows = rows[values.has_commit[rows]]
+    if not len(rows):
+        return None
+    rows = rows[values.lag[rows] > 0]
+    if not len(rows):
+        return _Loss(np.inf, 0.0, None)
+    seconds, followed = losses_in(chosen.view.ring.starts, rows, values.lead[rows])
+    if np.isnan(seconds).any():
+        at = int(np.argmin(followed))
+        name = chosen.view.layout.name(int(rows[at]))
+        text = f"the log start of {name} has been followed for {followed[at]:.0f} s, not for {FOLLOWED_SECONDS:g} s"
+        raise _unknown(chosen, int(rows[at]), Reason.MOVEMENT_UNKNOWN, text, what)
+    at = int(np.argmin(seconds))
+    return _Loss(float(seconds[at]), float(followed[at]), (chosen, int(rows[at])))
 
 
 def members_of(chosen: Selection, group: str, what: str) -> MemberCount:

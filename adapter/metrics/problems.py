@@ -17,6 +17,8 @@ class Reason(StrEnum):
     """Groups match, but none of their partitions."""
     NO_COMMIT = "NoCommit"
     """No selected partition has a commit, which the metric needs."""
+    NOTHING_TO_LOSE = "NothingToLose"
+    """Everything is consumed, so retention can delete nothing that is not."""
     NOT_CONFIGURED = "NotConfigured"
     """The settings say nothing of the group that the metric needs."""
     NOT_ONE_GROUP = "NotOneGroup"
@@ -53,6 +55,7 @@ ABSENT = frozenset(
         Reason.TOPIC_UNKNOWN,
         Reason.NOTHING_SELECTED,
         Reason.NO_COMMIT,
+        Reason.NOTHING_TO_LOSE,
         Reason.NOT_CONFIGURED,
         Reason.NOT_ONE_GROUP,
         Reason.TOPIC_MISSING,

@@ -8,6 +8,7 @@ from adapter.history import errors as history_errors
 from adapter.kafka.answers import FailureCause
 from adapter.metrics.aggregation import (
     CONSUMPTION,
+    DATA_LOSS,
     MAXIMUM,
     MEMBERS,
     MINIMUM,
@@ -30,6 +31,7 @@ FOLDS = {
     WAIT: ["exactly one", "maximum"],
     PRODUCTION: ["one per cluster, group and topic", "sum"],
     CONSUMPTION: ["one per cluster, group and topic", "sum"],
+    DATA_LOSS: ["exactly one", "minimum"],
     MEMBERS: ["one per cluster and group", "of the whole group"],
 }
 

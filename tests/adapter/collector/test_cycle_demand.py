@@ -255,3 +255,65 @@ def test_named_metrics_serve_each_of_them() -> None:
 
     assert [rig.read(str(metric["name"])).values[0].milli for metric in named] == [0, 0, 0, 1000]
     assert rig.clock.seconds == NOW + 60
+
+
+# -- the time until data loss ----------------------------------------------------------------------------------
+
+
+def retained(cycles: int, deleted: int = 20) -> Rig:
+    """After so many cycles, between which so many messages are deleted from the first partition."""
+    one = busy(0)
+    for _ in range(cycles):
+        one.kafka.starts[ORDERS_0] = one.kafka.starts.get(ORDERS_0, 0) + deleted
+        work(one, 1)
+    return one
+
+
+def test_the_time_until_data_loss_is_the_lead_over_the_speed_of_deletion() -> None:
+    rig = retained(20 * MINUTE)
+    (item,) = rig.read("seconds_to_data_loss", BILLING).values
+    lead = 1000 + 100 * 20 * MINUTE - 20 * 20 * MINUTE
+
+    assert item.labels == {"cluster": "main", "group": "billing", "topic": "orders"}
+    assert item.milli == pytest.approx(1000 * lead / 2, rel=0.02)
+    assert item.measured_at == EPOCH + 1200
+
+
+def test_deleted_messages_that_were_not_consumed_leave_no_time() -> None:
+    rig = retained(20 * MINUTE)
+    rig.kafka.commits["billing"][ORDERS_0] = 50
+    rig.run()
+
+    assert milli(rig, "seconds_to_data_loss") == 0
+
+
+def test_a_log_start_that_does_not_move_says_nothing_of_data_loss() -> None:
+    refusal = retained(20 * MINUTE, deleted=0).refusal("seconds_to_data_loss", group="billing")
+
+    assert [problem.reason for problem in refusal.problems] == [Reason.MOVEMENT_UNKNOWN]
+    assert str(refusal) == (
+        "time until data loss of group billing is not known: orders/0 has been followed for 1200 s, and no message was "
+        "deleted"
+    )
+
+
+def test_data_loss_is_refused_before_a_log_start_was_followed_for_long_enough() -> None:
+    refusal = retained(5 * MINUTE).refusal("seconds_to_data_loss", group="billing")
+
+    assert [problem.reason for problem in refusal.problems] == [Reason.MOVEMENT_UNKNOWN]
+    assert str(refusal).endswith("the log start of orders/0 has been followed for 300 s, not for 600 s")
+
+
+def test_a_group_that_has_caught_up_has_nothing_to_lose() -> None:
+    rig = retained(20 * MINUTE)
+    rig.kafka.commits["billing"] = dict(rig.kafka.ends)
+    rig.run()
+
+    assert rig.reasons("seconds_to_data_loss", group="billing") == [Reason.NOTHING_TO_LOSE]
+
+
+def test_a_group_without_commits_has_no_time_until_data_loss() -> None:
+    rig = Rig(Kafka(topics={"orders": [1]}, ends={ORDERS_0: 5}), given())
+    rig.run(2)
+
+    assert rig.reasons("seconds_to_data_loss", group="billing") == [Reason.NO_COMMIT]

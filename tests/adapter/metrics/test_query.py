@@ -81,6 +81,7 @@ def test_discovery_lists_the_table_the_aliases_and_the_named_metrics() -> None:
         "kafka_consumergroup_production_rate",
         "kafka_consumergroup_consumption_rate",
         "kafka_consumergroup_members",
+        "kafka_consumergroup_seconds_to_data_loss",
         "records-lag-max",
         "kafka_consumer_fetch_manager_records_lag_max",
         "Backlog",

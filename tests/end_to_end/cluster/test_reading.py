@@ -28,6 +28,7 @@ SERVED = {
     "kafka_consumergroup_production_rate",
     "kafka_consumergroup_consumption_rate",
     "kafka_consumergroup_members",
+    "kafka_consumergroup_seconds_to_data_loss",
     "records-lag-max",
     "kafka_consumer_fetch_manager_records_lag_max",
     UNLABELLED_METRIC,

@@ -1,0 +1,80 @@
+"""Ages, rates and members on a real broker, against the timestamps that it gave the messages."""
+
+import time
+from contextlib import closing
+
+import pytest
+from kafka import KafkaProducer
+
+from adapter.metrics.problems import Reason, Refused
+from local.kafka.broker import Kafka
+from local.kafka.tools import commit, create_topic, produce
+from local.processes import wait_until
+from tests.support.real.changes import WAIT_SECONDS, commit_as_member, member
+from tests.support.real.in_process import in_process
+
+SECONDS = 68
+"""A rate covers one minute or more."""
+PER_SECOND, BEHIND = 2, 9
+
+
+def until(moment: float) -> None:
+    """Waits for a time of the monotonic clock, which sets the pace of messages and cycles."""
+    wait_until(lambda: time.monotonic() >= moment, "the next second", WAIT_SECONDS)
+
+
+def test_ages_and_rates_are_those_of_the_messages(one_broker: Kafka) -> None:
+    """Two messages come and go in each second, and a cycle reads; the group stays nine messages behind."""
+    topic = group = "demand"
+    create_topic(one_broker, topic)
+    servers = one_broker.bootstrap_servers.split(",")
+    written: list[float] = []
+    """When each message was, in seconds since the epoch."""
+    with (
+        closing(KafkaProducer(bootstrap_servers=servers)) as producer,
+        member(one_broker, group, topic) as consumer,
+        in_process(one_broker) as rig,
+    ):
+        commit_as_member(consumer, topic, 0)
+        rig.read_all()
+        rig.run_full_cycle()
+        begin = time.monotonic()
+        for second in range(SECONDS):
+            sent = [producer.send(topic, value=b"message", partition=0) for _ in range(PER_SECOND)]
+            written += [message.get(timeout=WAIT_SECONDS).timestamp / 1000 for message in sent]
+            commit_as_member(consumer, topic, max(0, len(written) - BEHIND))
+            rig.run_once()
+            until(begin + second + 1)
+        rig.read_all()
+        (age,) = rig.read("lag_seconds", group=group).values
+        seconds = written[-1] - written[0]
+
+        # The time of the message is known to a cycle, which is a second, or a little more on a busy machine.
+        assert age.labels["bound"] == "exact"
+        assert age.milli / 1000 == pytest.approx(age.measured_at - written[-BEHIND], abs=2)
+        for metric in ("production_rate", "consumption_rate"):
+            (rate,) = rig.read(metric, group=group, topic=topic).values
+            assert rate.milli / 1000 == pytest.approx(len(written) / seconds, rel=0.1)
+        assert rig.value("members", group=group) == 1
+
+
+def test_messages_from_before_the_first_cycle_are_only_older_than_it(one_broker: Kafka) -> None:
+    topic = group = "demand-from-before"
+    create_topic(one_broker, topic)
+    produce(one_broker, topic, 10)
+    commit(one_broker, group, {(topic, 0): 4})
+    with in_process(one_broker) as rig:
+        rig.read_all()
+        rig.run_once()
+        refusal = rig.refusal("lag_seconds", group=group)
+        assert isinstance(refusal, Refused)
+        assert [problem.reason for problem in refusal.problems] == [Reason.LOWER_BOUND]
+
+        produce(one_broker, topic, 5)
+        rig.run_once()
+        commit(one_broker, group, {(topic, 0): 12})
+        rig.run_once()
+        (age,) = rig.read("lag_seconds", group=group).values
+
+        assert 0 < age.milli / 1000 < WAIT_SECONDS
+        assert age.labels["bound"] == "exact"
