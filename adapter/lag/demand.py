@@ -53,8 +53,6 @@ def rates_in(track: Track, rows: Indexes, window: float) -> Rates:
     """Returns by how many messages each row moved per second, from its newest tick that is `window` seconds or more
     before its last one."""
     past = past_of(track, rows)
-    if not len(past.offset):
-        return Rates(np.full(len(rows), np.nan), np.zeros(len(rows)))
     newest, columns, last = past.received[-1], np.arange(len(rows)), len(past.offset) - 1
     is_before = past.is_valid & (past.received <= newest - window)
     base = last - np.argmax(is_before[::-1], axis=0)
@@ -70,8 +68,6 @@ def losses_in(starts: Track, rows: Indexes, lead: Offsets) -> tuple[Seconds, Sec
     The start is taken to go on as it moved while it was followed: infinite if it did not move, and NaN if it has been
     followed for less than FOLLOWED_SECONDS."""
     past = past_of(starts, rows)
-    if not len(past.offset):
-        return np.full(len(rows), np.nan), np.zeros(len(rows))
     deleted, followed = _since_first(past)
     seconds = np.where(deleted > 0, lead * followed / np.maximum(deleted, 1), np.inf)
     return np.where(followed >= FOLLOWED_SECONDS, seconds, np.nan), followed

@@ -25,11 +25,11 @@ class Depth(NamedTuple):
 
 ENDS, COMMITS, STARTS = Depth(24, 1 / 2), Depth(12, 1 / 2), Depth(9, 3 / 4)
 """These keep at least the log ends of 4,000 cycles (11 hours, at one every 10 s), the commits of 60 cycles, and the log
-starts of 3 hours, as they are read every minute. A tick has 12 bytes for a row, so a row takes 564 at most."""
+starts of 3 hours, as they are read every minute. A tick has 12 bytes for a row, so a row takes 588 at most."""
 SAME_SECONDS = 0.001
 """Receipt times that are closer are the same: they are kept with 32 bits."""
 NOT_SEEN = np.inf
-"""In `since`."""
+"""In `begun`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,18 +49,19 @@ class Track:
 
     ticks: tuple[Tick, ...]
     """The oldest first. A row that was not read in a cycle has the offset and receipt time of the tick before."""
-    since: Seconds
-    """`at` of each row's first tick that belongs with the newest: offsets before it were of another log, or were taken
-    back; NOT_SEEN if none was ever received."""
+    begin: Offsets
+    """Each row's first offset that belongs with the newest: those before it were of another log, or were taken back."""
+    begun: Seconds
+    """When that was received; NOT_SEEN if none ever was. Its tick may have been dropped."""
 
 
 class Past(NamedTuple):
-    """The ticks of some rows as matrices, a row for each tick, the oldest first."""
+    """The ticks of some rows as matrices, a row for what they began with and one for each tick, the oldest first."""
 
     received: Seconds
     offset: Offsets
     is_valid: Flags
-    """False in the ticks before `since`."""
+    """False in the ticks before `begun`, and in the first row where the ticks go back as far."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +74,7 @@ class Ring:
 
 
 def empty_ring(layout: Layout = NO_LAYOUT) -> Ring:
-    return Ring(layout, *(Track((), np.full(len(layout), NOT_SEEN)) for _ in range(3)))
+    return Ring(layout, *(_empty_track(len(layout)) for _ in range(3)))
 
 
 def moved_to(ring: Ring, layout: Layout) -> Ring:
@@ -100,40 +101,39 @@ def followed_by(ring: Ring, observed: Observed, snapshot: Snapshot, start_receiv
 
 
 def past_of(track: Track, rows: Indexes) -> Past:
-    offsets = [tick.offset[rows] for tick in track.ticks]
-    times = [tick.at - tick.age[rows].astype(np.float64) for tick in track.ticks]
-    at = np.array([tick.at for tick in track.ticks])
-    size = (len(track.ticks), len(rows))
-    return Past(
-        np.array(times, dtype=np.float64).reshape(size),
-        np.array(offsets, dtype=np.int64).reshape(size),
-        at[:, None] >= track.since[rows],
-    )
+    begun = track.begun[rows]
+    is_seen, first = begun != NOT_SEEN, np.where(begun == NOT_SEEN, 0.0, begun)
+    received = np.array([first, *(tick.at - tick.age[rows].astype(np.float64) for tick in track.ticks)])
+    is_valid = is_seen & (received >= first - SAME_SECONDS)
+    is_valid[0] = is_seen & (first > (track.ticks[0].at if track.ticks else NOT_SEEN))
+    return Past(received, np.array([track.begin[rows], *(tick.offset[rows] for tick in track.ticks)]), is_valid)
 
 
 def bytes_of(ring: Ring) -> int:
     """Returns what the columns take."""
     tracks = (ring.ends, ring.commits, ring.starts)
     columns = (column for track in tracks for tick in track.ticks for column in (tick.offset, tick.age))
-    return sum(column.nbytes for column in columns) + sum(track.since.nbytes for track in tracks)
+    return sum(column.nbytes for column in columns) + sum(track.begin.nbytes + track.begun.nbytes for track in tracks)
 
 
 def _received(track: Track) -> Seconds:
     """Returns when each row was last received; NEVER if it was not."""
     if not track.ticks:
-        return np.full(len(track.since), NEVER)
+        return np.full(len(track.begun), NEVER)
     newest = track.ticks[-1]
-    return np.where(track.since == NOT_SEEN, NEVER, newest.at - newest.age)
+    return np.where(track.begun == NOT_SEEN, NEVER, newest.at - newest.age)
 
 
 def _extended(track: Track, at: float, offset: Offsets, received: Seconds, is_read: Flags, depth: Depth) -> Track:
-    before = track.ticks[-1] if track.ticks else Tick(at, *_nothing(len(track.since)))
+    before = track.ticks[-1] if track.ticks else Tick(at, *_nothing(len(track.begun)))
     # What goes backward is of another log, or was set back; and a first commit need not have been consumed up to.
-    is_new = is_read & ((offset < before.offset) | ((before.offset < 0) & (offset >= 0)) | (track.since == NOT_SEEN))
+    is_new = is_read & ((offset < before.offset) | ((before.offset < 0) & (offset >= 0)) | (track.begun == NOT_SEEN))
     age = np.where(is_read, at - received, (at - before.at) + before.age).astype(np.float32)
     tick = Tick(at, np.where(is_read, offset, before.offset), age)
-    since = np.where(is_new, at, track.since) if is_new.any() else track.since
-    return Track(_thinned((*track.ticks, tick), depth.coarseness)[-depth.most :], since)
+    begin, begun = track.begin, track.begun
+    if is_new.any():
+        begin, begun = np.where(is_new, offset, begin), np.where(is_new, received, begun)
+    return Track(_thinned((*track.ticks, tick), depth.coarseness)[-depth.most :], begin, begun)
 
 
 def _thinned(ticks: tuple[Tick, ...], coarseness: float) -> tuple[Tick, ...]:
@@ -152,9 +152,13 @@ def _moved(track: Track, size: int, rows: tuple[Indexes, Indexes]) -> Track:
         offset, age = _nothing(size)
         offset[here], age[here] = tick.offset[there], tick.age[there]
         ticks.append(Tick(tick.at, offset, age))
-    since = np.full(size, NOT_SEEN)
-    since[here] = track.since[there]
-    return Track(tuple(ticks), since)
+    moved = _empty_track(size)
+    moved.begin[here], moved.begun[here] = track.begin[there], track.begun[there]
+    return replace(moved, ticks=tuple(ticks))
+
+
+def _empty_track(size: int) -> Track:
+    return Track((), np.full(size, NOT_KNOWN, dtype=np.int64), np.full(size, NOT_SEEN))
 
 
 def _nothing(size: int) -> tuple[Offsets, NDArray[np.float32]]:
