@@ -46,8 +46,7 @@ def seen(track: Track, row: int = 0) -> list[tuple[float, int]]:
 
 @cache
 def long_run() -> tuple[list[list[float]], int, Ring]:
-    """The ages of the log ends after each of 9,000 cycles, the oldest first; the most bytes that a row took; the ring in
-    the end."""
+    """The ages of the log ends after each of 9,000 cycles, the oldest first; the most bytes of a row; the last ring."""
     layout = samples.layout([ORDERS])
     ring, ages, most = empty_ring(layout), [], 0
     observed, snapshot = nothing_observed(layout), samples.snapshot({ORDERS: row(0, 0)})
