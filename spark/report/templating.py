@@ -139,7 +139,7 @@ def coverage_in_words(report: Report) -> list[str]:
         (
             f"{formatting.plural(coverage.resets, 'reset')} of log ends, "
             f"{formatting.plural(coverage.rewinds, 'rewind')} of commits, "
-            f"{formatting.plural(coverage.recreations, 'partition')} begun anew because the topic was made again."
+            f"{formatting.plural(coverage.recreations, 'partition')} started again because their topic was recreated."
         ),
         f"{formatting.plural(len(skipped), 'file')} of the history {'was' if len(skipped) == 1 else 'were'} skipped.",
     ]

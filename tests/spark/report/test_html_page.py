@@ -4,6 +4,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from unittest import mock
 from xml.etree import ElementTree as ET
 
@@ -14,13 +15,13 @@ from hypothesis import strategies as st
 
 from spark.advice.assessment import Report, decided
 from spark.figures.agreement import Agreement
-from spark.figures.model import Group, ReportData
+from spark.figures.model import Group, ReportData, Still
 from spark.figures.periods import between
 from spark.report import html_page
 from spark.report.html_page import MOST_ON_ONE_PAGE, pages_of
 from spark.report.text_exports import csv_of, markdown_of
 from spark.tables.sample_files import Skipped
-from tests.support.history.report_groups import group, hours, report_data, saturated, together, topic
+from tests.support.history.report_groups import MONDAY, group, hours, report_data, saturated, together, topic
 
 ANYTHING = st.text(max_size=40) | st.sampled_from(
     ["</style><script>alert(1)</script>", "\"'><img src=x onerror=y>", "&amp;", "\x00"]
@@ -76,11 +77,15 @@ def test_the_page_needs_no_script_and_no_network() -> None:
 
 
 @settings(max_examples=30)
-@given(ANYTHING, ANYTHING, ANYTHING, ANYTHING)
-def test_names_are_text_whatever_they_hold(name: str, of_topic: str, cluster: str, file: str) -> None:
-    hostile = replace(group(name, topic(of_topic)), cluster=cluster)
+@given(ANYTHING, ANYTHING, ANYTHING, ANYTHING, ANYTHING)
+def test_names_are_text_whatever_they_hold(name: str, of_topic: str, cluster: str, person: str, file: str) -> None:
+    """Of groups, topics and clusters, of the owner and the members, of files and locations."""
+    still = Still(4, (0, 1, 2, 3), MONDAY, True, MONDAY + timedelta(days=2), 900, (person,))
+    hostile = group(name, replace(topic(of_topic, hours(lag=lambda _: 900)), still=still))
+    hostile = replace(hostile, cluster=cluster, agreement=Agreement(owner=person))
     gathered = replace(report_data(hostile), skipped=(Skipped(file, "torn"),), location=file)
-    made, plain = tags_of(gathered), tags_of(report_data(group("a", topic("b"))))
+    harmless = replace(group("a", replace(topic("b"), still=still)), agreement=Agreement(owner="c"))
+    made, plain = tags_of(gathered), tags_of(report_data(harmless))
 
     assert set(made) <= set(plain)
     assert made.count("link") == plain.count("link") == 1
