@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -22,7 +23,8 @@ func (d *door) change(request kmsg.Request, response kmsg.Response, throttle int
 	case *kmsg.MetadataResponse:
 		return d.cluster.lead(response) || isChanged
 	case *kmsg.FindCoordinatorResponse:
-		return d.cluster.coordinate(response) || isChanged
+		isRefused := d.cluster.refuse(request.(*kmsg.FindCoordinatorRequest), response)
+		return d.cluster.coordinate(response) || isRefused || isChanged
 	}
 	return isChanged
 }
@@ -94,6 +96,22 @@ func (c *cluster) lead(response *kmsg.MetadataResponse) bool {
 			partition.Leader = int32(rand.IntN(len(c.doors)))
 			partition.Replicas = []int32{partition.Leader}
 			partition.ISR = partition.Replicas
+		}
+	}
+	return true
+}
+
+// refuse names no coordinator of a group that the client may not describe.
+func (c *cluster) refuse(request *kmsg.FindCoordinatorRequest, response *kmsg.FindCoordinatorResponse) bool {
+	if c.preset.describable == "" {
+		return false
+	}
+	if request.Version < 4 && !strings.HasPrefix(request.CoordinatorKey, c.preset.describable) {
+		response.NodeID, response.ErrorCode = -1, kerr.GroupAuthorizationFailed.Code
+	}
+	for i := range response.Coordinators {
+		if found := &response.Coordinators[i]; !strings.HasPrefix(found.Key, c.preset.describable) {
+			found.NodeID, found.ErrorCode = -1, kerr.GroupAuthorizationFailed.Code
 		}
 	}
 	return true

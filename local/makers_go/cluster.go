@@ -60,7 +60,10 @@ func (c *cluster) prepare() error {
 		}
 	}
 	if c.preset.forgetsStopped {
-		c.fake.ControlKey(int16(kmsg.ListGroups), listOnlyActive)
+		c.fake.ControlKey(int16(kmsg.ListGroups), listOnly("Stable", "PreparingRebalance", "CompletingRebalance"))
+	}
+	if c.preset.describable != "" {
+		c.fake.ControlKey(int16(kmsg.ListGroups), listOnly("no state at all"))
 	}
 	return nil
 }
@@ -96,10 +99,12 @@ func (c *cluster) listen(_, address string) (net.Listener, error) {
 	return inner, nil
 }
 
-// listOnlyActive filters by state even in versions of the request that have no filter: kfake ignores the version.
-func listOnlyActive(request kmsg.Request) (kmsg.Response, error, bool) {
-	request.(*kmsg.ListGroupsRequest).StatesFilter = []string{"Stable", "PreparingRebalance", "CompletingRebalance"}
-	return nil, nil, false
+// listOnly filters by state even in versions of the request that have no filter: kfake ignores the version.
+func listOnly(states ...string) func(kmsg.Request) (kmsg.Response, error, bool) {
+	return func(request kmsg.Request) (kmsg.Response, error, bool) {
+		request.(*kmsg.ListGroupsRequest).StatesFilter = states
+		return nil, nil, false
+	}
 }
 
 // takeCommands listens for POST /stop?node=N, /start?node=N, /offer?node=N&preset=P, /move and /throttle?milliseconds=N.

@@ -15,6 +15,9 @@ type preset struct {
 	offsetsPartitions int
 	// forgetsStopped: a group that has no members is not listed, although its commits are kept.
 	forgetsStopped bool
+	// describable: nothing is listed, and FindCoordinator refuses the groups whose names do not begin so, as where ACLs
+	// name single groups.
+	describable string
 	// agents: every broker serves every partition and every group, and each Metadata names other leaders.
 	agents bool
 	// oneAddress: as agents, and all of them share the address of the first.
@@ -35,6 +38,7 @@ var presets = map[string]preset{
 		oldest:            map[kmsg.Key]int16{kmsg.OffsetFetch: 1},
 		offsetsPartitions: 16,
 	},
+	"redpanda-acls": {newest: kversion.V3_0_0(), offsetsPartitions: 16, describable: "billing-"},
 	"redpanda-25.3": {
 		newest: limited(kversion.V3_0_0(), map[kmsg.Key]int16{
 			kmsg.ListOffsets: 6, kmsg.Metadata: 11, kmsg.OffsetFetch: 8, kmsg.FindCoordinator: 4, kmsg.ListGroups: 4,

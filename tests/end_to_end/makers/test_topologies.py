@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.metrics.problems import NoMatch, ValueUnavailable
 from local.kafka.admin import admin
 from local.kafka.tools import commit, create_topic, produce
@@ -94,6 +95,37 @@ def test_a_broker_that_never_listed_its_groups_counts_for_every_unknown_one(pres
         assert {type(refusal) for refusal in refusals} == {ValueUnavailable}
         assert all(f"127.0.0.1:{brokers.ports[silent]}" in str(refusal) for refusal in refusals)
         assert 0 < len(known) < len(GROUPS), led_by
+
+
+@pytest.mark.parametrize("older", ["redpanda-24.3", "redpanda-25.3"])
+def test_groups_that_another_hash_places_are_read_though_acls_hide_all_others(older: str, rig_home: Path) -> None:
+    """Nothing is listed, and FindCoordinator answers for too few groups to prove or refute Kafka's hash."""
+    with maker_brokers(rig_home, "redpanda-acls") as brokers:
+        create_topic(brokers.kafka, TOPIC)
+        produce(brokers.kafka, TOPIC, 10)
+        alike, elsewhere = groups_by_placement(brokers)
+        groups = [*alike[:8], elsewhere[0]]
+        for group in groups:
+            commit(brokers.kafka, group, {(TOPIC, 0): 4})
+        for node in range(len(brokers.ports)):
+            brokers.offer(node, older)
+        with in_process(brokers.kafka, rules=[{"group": group, "topics": [TOPIC]} for group in groups]) as rig:
+            rig.run_once()
+            refused = str(rig.refusal("lag", group=elsewhere[0]))
+            rig.wait_for(lambda: all(rig.lag(group) == 6 for group in groups), "all groups")
+
+        assert f"has just taken over group {elsewhere[0]}" in refused
+
+
+def groups_by_placement(brokers: MakerBrokers) -> tuple[list[str], list[str]]:
+    """Returns names of groups that are where Kafka's hash places them, and of others."""
+    names = [f"billing-{number}" for number in range(60)]
+    with admin(brokers.kafka.bootstrap_servers) as client:
+        (topic,) = client.describe_topics([OFFSETS_TOPIC])
+        leaders = {one["partition_index"]: one["leader_id"] for one in topic["partitions"]}
+        found = {name: client._manager.run(client._find_coordinator_id, name) for name in names}
+    alike = [name for name in names if found[name] == leaders[partition_of(name, len(leaders))]]
+    return alike, [name for name in names if name not in alike]
 
 
 def leader_and_another(brokers: MakerBrokers) -> tuple[int, int]:
