@@ -91,7 +91,7 @@ def high_inertia(advice: Advice) -> Preset:
 def known_peaks(group: Group, advice: Advice, zone: ZoneInfo) -> Preset:
     """Peaks that come by the clock: be there before them."""
     load, hpa = advice.load, advice.hpa
-    week = week_of(group.hours, zone)
+    week = week_of(group.by_local_hour, zone)
     regular = week.explained >= OFTEN and week.days_seen >= 3
     peaks = week.peak_hours() if regular else ()
     peak_rate = week.rate_of(peaks)

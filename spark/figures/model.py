@@ -186,8 +186,15 @@ class TopicFigures:
     uncommitted_lag: int = 0
     """The messages in them that the settings count."""
     incidents: TopicIncidents = field(default_factory=TopicIncidents)
+    local_hours: Periods | None = None
+    """Production by the hours of a zone that is not whole hours ahead of UTC; None: `hours` are the zone's."""
     waits: Waits | None = None
     """None: no wait is known, as in samples of earlier releases."""
+
+    @property
+    def by_local_hour(self) -> Periods:
+        """Production by hours of the zone in which times are shown."""
+        return self.local_hours or self.hours
 
     @property
     def partitions(self) -> int:
@@ -244,9 +251,16 @@ class Group:
     is_spread: bool | None = None
     """Whether the last assignment divides all topics among the members together; None: not known."""
     agreement: Agreement = field(default_factory=Agreement)
+    local_hours: Periods | None = None
+    """As of a topic, all of them together."""
     member_hours: MemberHours = field(default_factory=MemberHours)
     happened: Mapping[str, Happened] = field(default_factory=dict)
     """By the column of the hours that counts it in partitions."""
+
+    @property
+    def by_local_hour(self) -> Periods:
+        """Production by hours of the zone in which times are shown."""
+        return self.local_hours or self.hours
 
     @property
     def commit_seconds(self) -> float | None:

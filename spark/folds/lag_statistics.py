@@ -13,6 +13,7 @@ from adapter.verdicts.capacity import Capacity
 from spark.folds.commit_jumps import CommitJumps
 from spark.folds.episodes import Episodes
 from spark.folds.group_events import GroupEvents, Membership
+from spark.folds.local_hours import LocalHours
 from spark.folds.saturation import Saturation
 from spark.folds.topic_samples import Topics, TopicSamples, samples_of
 from spark.folds.wait_figures import WaitFigures
@@ -43,6 +44,12 @@ _MEMBERS = {
     "fewest": pa.int64(),
     "most": pa.int64(),
 }
+_LOCAL_HOURS = {
+    "place": pa.int64(),
+    "hour": _TIME,
+    "produced": pa.float64(),
+    "covered_seconds": pa.float64(),
+}
 _EVENTS = {"kind": pa.int64(), "number": pa.int64(), "first": _TIME, "last": _TIME}
 STATISTICS = pa.schema(
     {
@@ -53,6 +60,7 @@ STATISTICS = pa.schema(
         "jumps": pa.list_(pa.struct(_JUMP)),
         "members": pa.list_(pa.struct(_MEMBERS)),
         "events": pa.list_(pa.struct(_EVENTS)),
+        "local_hours": pa.list_(pa.struct(_LOCAL_HOURS)),
     }
 )
 """One row for each group. What is not known is null, and so is the capacity of a group that was never saturated."""
@@ -62,7 +70,7 @@ def statistics_of(hours: Iterable[TableRows], topics: Topics) -> pa.Table:
     """STATISTICS of these topics. `hours`: totals of each hour, in order of time; rows of other topics are ignored."""
     lags, waits, episodes = LagFigures(topics), WaitFigures(topics), Episodes(topics)
     saturation, jumps = Saturation(topics), CommitJumps(topics)
-    members, events = Membership(topics), GroupEvents(topics)
+    members, events, local_hours = Membership(topics), GroupEvents(topics), LocalHours(topics)
     for totals in hours:
         samples = samples_of(totals, topics)
         with_lag = samples.with_known_lag
@@ -73,10 +81,12 @@ def statistics_of(hours: Iterable[TableRows], topics: Topics) -> pa.Table:
         jumps.add(samples)
         members.add(samples)
         events.add(samples)
+        local_hours.add(samples)
     of_topic = {**lags.columns(), **waits.columns(), **episodes.columns()}
     for name in ("seconds_above", "known_seconds"):
         of_topic[name] = of_topic[name] + of_topic["bridged_seconds"]
     lists = [(jumps.columns(), _JUMP), (members.columns(), _MEMBERS), (events.columns(), _EVENTS)]
+    lists.append((local_hours.columns(), _LOCAL_HOURS))
     return _table(topics, of_topic, saturation.capacities(), lists)
 
 

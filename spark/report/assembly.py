@@ -73,9 +73,10 @@ def assembled_groups(
     for pair, of_group in topics_of_groups:
         rows, agreement, columns = list(of_group), agreements.of(*pair), hours_of_groups[pair]
         topics = []
-        for row in rows:
+        local = _local_hours(statistics[pair]["local_hours"])
+        for place, row in enumerate(rows):
             key = topic_of(row)
-            values = row | samples[key] | progress[key]
+            values = row | samples[key] | progress[key] | {"local_hours": local.get(place)}
             topics.append(_topic(values, hours[key], days.get(key, NO_PERIODS), shares.get(key), agreement))
         own, seen = _periods_of(columns, "hour"), statistics[pair]["capacity"]
         groups.append(
@@ -91,6 +92,7 @@ def assembled_groups(
                 silent=silent[(silent > own.start[0]) & (silent < own.start[-1])],
                 is_spread=progress[topic_of(rows[0])]["is_spread"],
                 agreement=agreement,
+                local_hours=_together(list(local.values())),
                 member_hours=_member_hours(statistics[pair]["members"]),
                 happened=_happened(statistics[pair]["events"]),
             )
@@ -153,6 +155,7 @@ def _topic(row: Row, hours: Periods, days: Periods, shares: HourShares | None, a
         uncommitted=row["uncommitted"],
         uncommitted_lag=row["uncommitted_lag"],
         incidents=_incidents(row),
+        local_hours=row["local_hours"],
         waits=None if row["wait_max"] is None else Waits(*(row[f"wait_{name}"] for name in WAITS)),
     )
 
@@ -163,6 +166,27 @@ def _incidents(row: Row) -> TopicIncidents:
     return TopicIncidents(
         **found, uncommitted_produced=row["uncommitted_produced"], uncommitted_since=row["uncommitted_since"]
     )
+
+
+def _local_hours(rows: Sequence[Row]) -> dict[int, Periods]:
+    """Of each topic of a group, by its place. `rows`: in order of the places."""
+    hours = {}
+    for place, of_topic in itertools.groupby(rows, key=itemgetter("place")):
+        own = list(of_topic)
+        columns = {name: np.array([row[name] for row in own], np.float64) for name in ("produced", "covered_seconds")}
+        hours[place] = periods(np.array([as_column(row["hour"]) for row in own], "datetime64[us]"), **columns)
+    return hours
+
+
+def _together(topics: Sequence[Periods]) -> Periods | None:
+    """As `hours_of_groups` folds them; None: there are none."""
+    if not topics:
+        return None
+    start, place = np.unique(np.concatenate([topic.start for topic in topics]), return_inverse=True)
+    covered = np.zeros(len(start))
+    np.maximum.at(covered, place, np.concatenate([topic.covered_seconds for topic in topics]))
+    produced = np.bincount(place, np.concatenate([topic.produced for topic in topics]), minlength=len(start))
+    return periods(start, produced=produced, covered_seconds=covered)
 
 
 def _happened(rows: Sequence[Row]) -> dict[str, Happened]:

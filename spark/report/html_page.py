@@ -80,7 +80,7 @@ def topic_values(
         "time": time_charts(topic.hours, topic.above, members, zone, most_points),
         "charts": (
             shares_chart(topic.shares, zone),
-            week_chart("Busy hours", week_of(topic.hours, zone), formatting.rate, "heat", zone),
+            week_chart("Busy hours", week_of(topic.by_local_hour, zone), formatting.rate, "heat", zone),
             week_chart("Lagging hours", week_of(topic.hours, zone, "lag_p95"), _messages, "heat lags", zone),
         ),
         "weeks": weeks_of(topic.hours),

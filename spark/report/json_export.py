@@ -89,7 +89,7 @@ def _group(standing: Standing, report: Report) -> dict[str, Any]:
 
 def _topic(topic: TopicFigures, row: dict[str, Any], report: Report) -> dict[str, Any]:
     drain = row["drain_seconds"]
-    week, weeks = week_of(topic.hours, report.data.zone), weeks_of(topic.hours)
+    week, weeks = week_of(topic.by_local_hour, report.data.zone), weeks_of(topic.hours)
     return {
         "topic": row["topic"],
         "lag": topic.lag and asdict(topic.lag),
