@@ -42,7 +42,7 @@ def unsteady_members(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None
         Verdict.UNSTEADY_MEMBERS,
         Severity.URGENT if not is_over and _is_late(group) else Severity.WATCH,
         "Members come and go",
-        f"Members {'came and went' if is_over else 'come and go'} "
+        f"Members {'came and went' if is_over else 'have been coming and going'} "
         f"{lasting(since, until if is_over else end, zone, is_over=is_over)}: {_changes(it, last)}.",
         is_cause=end - until < RECENT,
         since=since,

@@ -39,8 +39,8 @@ def unread_topic(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
         Verdict.UNREAD_TOPIC,
         Severity.URGENT if was_read and produced else Severity.WATCH if produced else Severity.NOTE,
         f"No member reads {names}",
-        f"No member reads {names} {when}{'' if was_read else ' or longer'}, although members read other topics of the "
-        f"group; {formatting.plural(produced, 'message')} arrived there in this time.",
+        f"No member has read {names} {when}{'' if was_read else ' or longer'}, although members read other topics of "
+        f"the group; {formatting.plural(produced, 'message')} arrived there in this time.",
         since=first.since,
         subject=names,
         evidence="the assignment at the end of each hour",

@@ -3,17 +3,21 @@ group does the right thing."""
 
 from datetime import timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from pyspark.sql import SparkSession
 
 from spark.advice.assessment import Report, Standing
 from spark.advice.finding import Severity
+from spark.advice.weekly_pattern import week_of
 from tests.support.history.compacting import compacted, reported
 from tests.support.history.planted_weeks import END, write_weeks
 from tests.support.history.troubled_groups import troubled_groups
 
 NOW = END + timedelta(minutes=20)
+INDIA = ZoneInfo("Asia/Kolkata")
+"""Five and a half hours ahead of UTC, in which all times are told."""
 SENTENCES = {
     "one partition": (
         "act now",
@@ -23,33 +27,33 @@ SENTENCES = {
     "crash loop": (
         "act now",
         (
-            "Members come and go since Fri 2026-11-13 00:00, 3 d: 60 changes an hour, between 0 and 2; 30 "
-            "min of each hour without any."
+            "Members have been coming and going since Fri 2026-11-13 05:30, 3 d: 60 changes an hour, between 0 and 2; "
+            "30 min of each hour without any."
         ),
         "Find out why members leave: ",
     ),
     "mostly gone": (
         "act now",
         (
-            "Members come and go since Fri 2026-11-13 01:00, 2 d 23 h: 2 changes an hour, between 0 and 3; "
-            "50 min of each hour without any."
+            "Members have been coming and going since Fri 2026-11-13 06:30, 2 d 23 h: 2 changes an hour, between 0 and "
+            "3; 50 min of each hour without any."
         ),
         "Find out why members leave: ",
     ),
     "one or four members": (
         "watch",
-        "Members come and go since Fri 2026-11-13 00:00, 3 d: 12 changes an hour, between 1 and 4.",
+        "Members have been coming and going since Fri 2026-11-13 05:30, 3 d: 12 changes an hour, between 1 and 4.",
         "Find out why members leave: ",
     ),
     "members died": (
         "act now",
-        ("The group has had no member since Sun 2026-11-15 00:00, 1 d, while messages waited, 1 728 000 at the end."),
+        ("The group has had no member since Sun 2026-11-15 05:30, 1 d, while messages waited, 1 728 000 at the end."),
         "Start its consumers, or let an HPA on their lag do it.",
     ),
     "poison": (
         "act now",
         (
-            "Partition 3 of orders has had 100 % of the topic's lag since Sun 2026-11-15 12:00, 12 h, "
+            "Partition 3 of orders has had 100 % of the topic's lag since Sun 2026-11-15 17:30, 12 h, "
             "although it gets 25 % of the messages; "
         ),
         "Look at that partition's messages, and at its member; more replicas do not help.",
@@ -57,7 +61,7 @@ SENTENCES = {
     "unsubscribed": (
         "act now",
         (
-            "No member reads old since Sun 2026-11-15 00:00, 1 d, although members read other topics of the "
+            "No member has read old since Sun 2026-11-15 05:30, 1 d, although members read other topics of the "
             "group; 259 200 messages arrived there in this time."
         ),
         "If the group should read it, subscribe to it again; ",
@@ -66,14 +70,14 @@ SENTENCES = {
         "watch",
         (
             "Without a commit: 1 of the 3 partitions of orders; 1 295 700 messages arrived in them since "
-            "Fri 2026-11-13 00:00 while the group had members, and none of them was committed."
+            "Fri 2026-11-13 05:30 while the group had members, and none of them was committed."
         ),
         "See whether a member reads them, and why it does not commit.",
     ),
     "moving hot": (
         "watch",
         (
-            "The hot partition of orders moves: in 72 hours since Fri 2026-11-13 00:00 one partition got "
+            "The hot partition of orders moves: in 72 hours since Fri 2026-11-13 05:30 one partition got "
             "more than twice its fair share, 60.1 % in the median hour, and 8 of 8 partitions did in turn."
         ),
         "Look for what sends so many messages with one key, ",
@@ -103,17 +107,17 @@ SENTENCES = {
     ),
     "reads again at night": (
         "watch",
-        "Commits went backward 3 times, last on Sun 2026-11-15 12:00: messages were read again.",
+        "Commits went backward 3 times, last on Sun 2026-11-15 17:30: messages were read again.",
         "If nobody meant it, look for what sets its offsets.",
     ),
     "deleted": (
         "watch",
-        ("Ended on Sun 2026-11-15 00:00, with a lag of 691 200 messages: since then, the history has nothing of it."),
+        ("Ended on Sun 2026-11-15 05:30, with a lag of 691 200 messages: since then, the history has nothing of it."),
         "",
     ),
     "mended": (
         "note",
-        "Over since Fri 2026-11-13 14:59: until then the lag was above 3 600 messages; ",
+        "Over since Fri 2026-11-13 20:29: until then the lag was above 3 600 messages; ",
         "Nothing now: it is over, and no HPA is needed for what is past.",
     ),
     "a quiet topic beside": (
@@ -140,7 +144,7 @@ SENTENCES = {
         "note",
         (
             "The lag was above 60 000 messages for 2.9 % of the time; the longest stretch was from Sun "
-            "2026-11-08 02:00 to "
+            "2026-11-08 07:30 to "
         ),
         "No HPA is recommended",
     ),
@@ -158,7 +162,7 @@ def made(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
     root: Path = tmp_path_factory.mktemp("weeks")
     write_weeks(root / "history", troubled_groups())
     compacted(root / "history", until=END)
-    return reported(root / "history", root / "report", spark_session, NOW)
+    return reported(root / "history", root / "report", spark_session, NOW, timezone=INDIA.key)
 
 
 def of(made: Report, group: str) -> Standing:
@@ -220,3 +224,13 @@ def test_no_hpa_is_recommended_for_a_partition_that_is_slow_or_hot(made: Report)
 
         assert target.value is None
         assert target.reason.endswith(": more replicas do not help.")
+
+
+def test_busy_hours_are_those_of_a_zone_of_half_hours(made: Report) -> None:
+    """09:00 to 12:00, which is 03:30 to 06:30 in UTC."""
+    group = of(made, "office hours in India").group
+    week = week_of(group.by_local_hour, INDIA)
+
+    assert week.peak_hours() == (9, 10, 11)
+    assert [rate for _, rate in week.busiest(9)] == pytest.approx([200.0] * 9)
+    assert week_of(group.topics[0].by_local_hour, INDIA).busiest(9) == week.busiest(9)
