@@ -2,16 +2,20 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from spark.pipeline import examining
 from spark.pipeline.batches import BatchLimits
 from spark.pipeline.lineage import read_record
+from spark.report.samples_task import LAGS, PARTITIONS, ExpectedSamples, SampleFold
+from spark.report.tables import Tables
 from spark.storage.local import LocalFiles
 from spark.tables import layout
+from spark.tables.public import PUBLIC, batches_of, shares_of
 from tests.support.history.compacting import compacted, hours_of, in_process
-from tests.support.history.written_history import Row, read, sample, write
+from tests.support.history.written_history import START, Row, read, sample, write
 
 SIX = "date=2026-11-20/hour=06"
 TOPICS = 12
@@ -135,3 +139,32 @@ def test_footers_of_many_files_are_read_by_tasks_with_the_same_result(
     assert other
     assert one.bounds == other.bounds
     assert one.identity == other.identity
+
+
+@pytest.mark.parametrize("table", ["deltas", "totals", "partitions"])
+def test_the_data_source_reads_each_row_of_a_large_hour_once(table: str, large: Path) -> None:
+    files, public = LocalFiles(large), PUBLIC[table]
+    schema = pa.schema({name: public.types[name] for name in ("group", "topic")})
+
+    stored = public.files_in(files, [])
+    pieces = [piece for share in shares_of(stored) for piece in share]
+    found = [batch for piece in pieces for batch in batches_of(files, public, piece, schema, [])]
+
+    assert len(stored) == 5
+    assert pa.Table.from_batches(found).sort_by("topic") == pa.Table.from_pylist(
+        [{"group": row["group"], "topic": row["topic"]} for row in read(large, table)], schema
+    ).sort_by("topic")
+
+
+@pytest.mark.parametrize("fold", [LAGS, PARTITIONS], ids=["totals", "partitions"])
+def test_a_report_folds_the_files_of_a_large_hour_as_one_hour(fold: SampleFold, large: Path, tmp_path: Path) -> None:
+    write(tmp_path / "whole", rows_of(0))
+    compacted(tmp_path / "whole")
+    topics = [ExpectedSamples(("main", f"g{number // 5}", f"t{number:02}"), 1, 20) for number in range(TOPICS)]
+
+    divided, whole = (
+        Tables(in_process(), LocalFiles(root)).folded(fold, [START], topics) for root in (large, tmp_path / "whole")
+    )
+
+    assert divided == whole
+    assert len(divided) > 1
