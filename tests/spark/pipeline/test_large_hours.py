@@ -1,6 +1,7 @@
 """Hours with several tasks and files, each for a range of topics."""
 
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -163,7 +164,8 @@ def test_a_report_folds_the_files_of_a_large_hour_as_one_hour(fold: SampleFold, 
     topics = [ExpectedSamples(("main", f"g{number // 5}", f"t{number:02}"), 1, 20) for number in range(TOPICS)]
 
     divided, whole = (
-        Tables(in_process(), LocalFiles(root)).folded(fold, [START], topics) for root in (large, tmp_path / "whole")
+        Tables(in_process(), LocalFiles(root)).folded(fold, [START], topics, ZoneInfo("UTC"))
+        for root in (large, tmp_path / "whole")
     )
 
     assert divided == whole
