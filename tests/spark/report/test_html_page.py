@@ -285,7 +285,7 @@ def test_a_wait_stands_beside_every_lag() -> None:
     assert (len(cells), len(days)) == (1, 17)
     assert all("wait" in cell for cell in itertools.chain(cells, *days))
     assert ": lag p50 900 (wait 1 min 30 s), p95 1 350 (wait 2 min 15 s), max " in text
-    assert text.count('Lag p95, median hour</td><td class="n" data-label="Last 7 days">1\u202f350<br/>') == 1
+    assert text.count("<td>Lag p95, median hour</td><td>1\u202f350<i>wait 2\u202fmin 15\u202fs</i></td>") == 1
     assert "| 900 | 1\u202fmin 30\u202fs | 900 (wait 1\u202fmin 30\u202fs) |" in markdown_of(made)
     assert {float(row[f"wait_{name}_seconds"]) for name in ("p50", "first", "last")} == {90}
 
