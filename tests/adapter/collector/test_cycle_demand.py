@@ -180,6 +180,23 @@ def test_a_rate_is_refused_before_a_minute_has_passed() -> None:
     assert milli(busy(6), "production_rate") == 30_000
 
 
+def test_a_minute_that_was_read_a_little_short_is_a_minute() -> None:
+    rig = busy(5)
+    rig.clock.seconds -= 0.1
+    work(rig, 1)
+
+    assert milli(rig, "production_rate") == pytest.approx(30_000, rel=0.01)
+
+
+def test_reads_of_partitions_are_estimated_by_their_number() -> None:
+    rig = Rig(Kafka(topics={"orders": [1] * 3000}, ends={}, commits={"billing": {ORDERS_0: 0}}), given())
+    rig.run()
+    efforts = [rig.metrics.effort(f"kafka_consumergroup_{name}", BILLING) for name in ("lag", "lag_seconds", "members")]
+
+    assert efforts[1] >= efforts[0] + 300
+    assert efforts[2] == efforts[0]
+
+
 def test_a_commit_that_was_set_back_is_no_consumption() -> None:
     rig = busy(2 * MINUTE)
     rig.kafka.commits["billing"][ORDERS_1] -= 900
@@ -285,6 +302,12 @@ def test_deleted_messages_that_were_not_consumed_leave_no_time() -> None:
     rig.run()
 
     assert milli(rig, "seconds_to_data_loss") == 0
+
+
+def test_log_starts_are_remembered_as_often_as_they_are_read() -> None:
+    rig = busy(2 * MINUTE)
+
+    assert [tick.at - NOW for tick in rig.view.ring.starts.ticks] == [0, 60, 120]
 
 
 def test_a_log_start_that_does_not_move_says_nothing_of_data_loss() -> None:
