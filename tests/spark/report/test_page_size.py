@@ -50,9 +50,9 @@ def groups(number: int, topics: int = 1) -> list[Group]:
 
 
 def bytes_of(of: list[Group]) -> list[int]:
-    """Of each page, that of all groups as the last; all have an HPA."""
+    """Of each page, that of all groups as the last; nearly all have an HPA."""
     report = decided(report_data(*of))
-    assert all(standing.advice.hpa.target.value for standing in report.standings)
+    assert np.mean([standing.advice.hpa.target.value is not None for standing in report.standings]) > 0.9
     return [len(text.encode()) for _, text in pages_of(report)]
 
 
