@@ -142,8 +142,8 @@ def test_what_is_left_of_a_stretch_is_no_window() -> None:
 
 
 def test_time_in_which_a_group_stands_still_is_no_slow_work() -> None:
-    """An hour without a commit, in the middle of good work."""
-    good, still = minutes(*[10.0] * 30), minutes(*[0.0] * 60, begin=1800, messages=0, commits=0)
-    found = learned(*good, *still, *minutes(*[10.0] * 30, begin=5400))
+    """Five hours without a commit, in the middle of good work."""
+    good, still = minutes(*[10.0] * 30), minutes(*[0.0] * 300, begin=1800, messages=0, commits=0)
+    found = learned(*good, *still, *minutes(*[10.0] * 30, begin=19_800))
 
     assert (found.advised, found.windows) == (10, 60)

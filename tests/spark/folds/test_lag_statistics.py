@@ -149,6 +149,10 @@ def test_episodes_are_those_that_plain_python_counts_also_across_hours() -> None
         row, longest = found[topic], max((length for length, _ in episodes), default=0)
         assert (row["episodes"], row["longest_seconds"]) == (len(episodes), longest)
         assert row["longest_from"] == min((first for length, first in episodes if length == longest), default=None)
+        ends = [(first, first + timedelta(seconds=length)) for length, first in episodes]
+        assert (row["last_from"], row["last_until"]) == (ends[-1] if ends else (None, None))
+        quiet = [(later[0] - earlier[1]).total_seconds() for earlier, later in pairwise(ends)]
+        assert row["longest_quiet"] == max(quiet, default=0)
 
 
 def test_a_sample_below_the_threshold_ends_an_episode_and_one_unknown_does_not() -> None:

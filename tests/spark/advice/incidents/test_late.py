@@ -1,0 +1,105 @@
+"""Messages that wait longer than agreed on: now, in the past, seldom, or for a reason that is no trouble."""
+
+import dataclasses
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from spark.advice.demand import load_of
+from spark.advice.finding import Finding, Severity
+from spark.advice.hpa import advice_for
+from spark.advice.incidents.late import above_threshold, rare_commits, reads_late
+from spark.figures.model import Above, Group, Pace, Waits
+from tests.support.history.report_groups import MONDAY, group, hours, saturated, topic
+
+HOUR, DAYS = 3600.0, 6
+UTC = ZoneInfo("UTC")
+
+
+def above(hours_above: float, *, last_until: float, longest_quiet: float = 0.0, longest: float = 2.0) -> Above:
+    """Of six days; the last episode ends so many hours after their beginning, and lasts as long as the longest."""
+    until = MONDAY + timedelta(hours=last_until)
+    began = until - timedelta(hours=longest)
+    known = DAYS * 24 * HOUR
+    figures = (600, False, hours_above * HOUR, known, 3, longest * HOUR, began, began, until)
+    return Above(*figures, longest_quiet_seconds=longest_quiet * HOUR)
+
+
+def of(figures: Above, **given: object) -> Group:
+    figures_of = dataclasses.replace(topic(of=hours(DAYS * 24, lag=lambda _: 10.0)), above=figures)
+    return dataclasses.replace(group("billing", figures_of), **given)  # type: ignore[arg-type]  # test's own words
+
+
+def found(group: Group) -> Finding | None:
+    return above_threshold(group, load_of(group), zone=UTC)
+
+
+@pytest.mark.parametrize(
+    ("last_until", "longest_quiet", "is_over"),
+    [(100.0, 0.0, True), (130.0, 0.0, False), (100.0, 60.0, False), (72.0, 60.0, True)],
+    ids=["for two days", "for half a day", "for less time than it was before", "for longer than ever"],
+)
+def test_a_lag_is_over_if_it_is_quiet_for_a_day_and_longer_than_ever(
+    last_until: float,
+    longest_quiet: float,
+    is_over: bool,  # noqa: FBT001 -- a parameter of the test
+) -> None:
+    said = found(of(above(30, last_until=last_until, longest_quiet=longest_quiet)))
+
+    assert said is not None
+    assert (said.is_over, said.severity) == (is_over, Severity.NOTE if is_over else Severity.WATCH)
+    assert said.words.startswith("Over since " if is_over else "The lag was above 600 messages for ")
+
+
+def test_what_is_over_asks_for_no_hpa() -> None:
+    past = of(above(30, last_until=72), capacity=saturated())
+    (said,) = (it for it in advice_for(past).findings if it.code == "above_threshold")
+
+    assert said.to_do == "Nothing now: it is over, and no HPA is needed for what is past."
+
+
+@pytest.mark.parametrize(("longest", "is_said"), [(2.0, True), (0.9, False)])
+def test_a_lag_that_is_seldom_above_is_noted_if_it_lasted_an_hour(longest: float, is_said: bool) -> None:  # noqa: FBT001
+    said = found(of(above(3, last_until=140, longest=longest)))
+
+    assert (said is not None) is is_said
+    assert said is None or said.severity is Severity.NOTE
+
+
+def late(p50: float, p95: float, **given: object) -> Group:
+    """Above its threshold all the time."""
+    always = of(above(DAYS * 24, last_until=DAYS * 24, longest=DAYS * 24), **given)
+    waits = dataclasses.replace(always.topics[0], waits=Waits(p50, p95, p95, p95, p50, p50, 0))
+    return dataclasses.replace(always, topics=(waits,))
+
+
+@pytest.mark.parametrize(
+    ("group", "is_late"),
+    [
+        (late(600, 640), True),
+        (late(600, 900), False),
+        (late(600, 640, capacity=saturated()), False),
+        (of(above(60, last_until=140)), False),
+    ],
+    ids=["always the same", "now longer, now shorter", "saturated", "at times"],
+)
+def test_who_always_reads_as_late_and_was_never_saturated_reads_late(group: Group, is_late: bool) -> None:  # noqa: FBT001
+    said = reads_late(group, load_of(group))
+
+    assert (said is not None) is is_late
+    assert said is None or "above_threshold" not in {it.code for it in advice_for(group).findings}
+
+
+@pytest.mark.parametrize(("wait", "severity"), [(350.0, Severity.WATCH), (900.0, Severity.NOTE)])
+def test_rare_commits_explain_a_lag_that_lasts_no_longer_than_the_time_between_two(
+    wait: float, severity: Severity
+) -> None:
+    """A commit every 30 samples of 10 s; else it is told beside the lag."""
+    rare = late(wait, wait, pace=Pace(3000, 100), capacity=saturated())
+    said = rare_commits(rare, load_of(rare))
+    codes = {it.code for it in advice_for(rare).findings}
+
+    assert said is not None
+    assert said.severity is severity
+    assert ("above_threshold" in codes) is (severity is Severity.NOTE)
