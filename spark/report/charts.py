@@ -14,7 +14,7 @@ from spark.report import svg_parts as svg
 MOST_POINTS = 84
 """Of a line: hours of half a week, and of two weeks a point for every four. More make up most of a page."""
 MOST_BARS = 40
-LEVELS = 10
+LEVELS = 8
 """Shades of a weekly pattern."""
 NO_HOURS = "No hour of this range has data."
 
