@@ -126,9 +126,10 @@ def _compact_hours(run: Run, hours: list[FoundHour], attempts: Attempts) -> None
             continue
         run.check()
         session = run.session()
-        limits = run.limits.on(parallelism(session), is_cluster=not is_on_one_machine(session))
+        at_once = parallelism(session)
+        limits = run.limits.on(at_once, is_cluster=not is_on_one_machine(session))
         changed = [hours[at], *takewhile(lambda hour: hour.has_changed, hours[at + 1 :])]
-        examined = examining(run, changed, limits, attempts.damaged)
+        examined = examining(run, changed, limits, attempts.damaged, at_once)
         batch = batch_from(examined, hours[at - 1] if at else None, limits.of_batch)
         _announce(run, batch)
         with closing(staged_hours(run, batch)) as staged:

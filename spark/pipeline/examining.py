@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from spark.engine.jobs import parallelism
 from spark.engine.tasks import run as run_tasks
 from spark.figures import formatting
 from spark.pipeline.batches import BatchLimits, ExaminedHour
@@ -17,10 +16,10 @@ FILES_OF_THE_DRIVER = 500
 
 
 def examining(
-    run: Run, hours: Sequence[FoundHour], limits: BatchLimits, damaged: Mapping[str, str]
+    run: Run, hours: Sequence[FoundHour], limits: BatchLimits, damaged: Mapping[str, str], at_once: int
 ) -> Iterator[ExaminedHour]:
-    """`damaged`: as tasks have it."""
-    ahead = max(HOURS_AHEAD, parallelism(run.session()))
+    """`damaged`: as tasks have it; `at_once`: how many of them run side by side."""
+    ahead = max(HOURS_AHEAD, at_once)
     for first in range(0, len(hours), ahead):
         block = hours[first : first + ahead]
         yield from _examined(run, ExamineTask(run.files, tuple(block), limits, damaged))
