@@ -48,8 +48,8 @@ class Saturation:
         if not len(samples) or not (samples["waiting"] > 0).any():
             return
         windows = _together(_windows_of_topics(samples, is_unknown | was_unknown), self._topics.group)
-        windows = {name: column[_is_busy(windows)] for name, column in windows.items()}
-        windows = {name: column[~_follows_late(windows)] for name, column in windows.items()}
+        windows = _taken(windows, _is_busy(windows))
+        windows = _taken(windows, ~_follows_late(windows))
         since = datetime.fromtimestamp(int(samples["sampled_at"][0]) / 1e6, UTC).astimezone(self._topics.zone)
         offset = since.utcoffset()
         ahead = offset.total_seconds() if offset else 0.0
@@ -143,6 +143,10 @@ def _together(topics: Mapping[str, Values], group_of: Ints) -> dict[str, Values]
         "changes": np.maximum.reduceat(by_window["changes"], begins),
         "doubtful": added(by_window["doubtful"]),
     }
+
+
+def _taken(windows: Mapping[str, Values], keep: Flags) -> dict[str, Values]:
+    return {name: column[keep] for name, column in windows.items()}
 
 
 def _is_busy(windows: Mapping[str, Values]) -> Flags:
