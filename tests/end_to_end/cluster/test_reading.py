@@ -15,7 +15,7 @@ from local.kafka.tools import Described, described_groups
 from local.kubernetes.control_plane import ControlPlane
 from local.manifests.check import MANIFESTS, load
 from local.processes import wait_until
-from tests.support.real.groups_to_read import COMMITS, LAG, UNLABELLED_GROUP, UNLABELLED_METRIC, path
+from tests.support.real.groups_to_read import COMMITS, IDLE_GROUP, LAG, UNLABELLED_GROUP, UNLABELLED_METRIC, path
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 SERVED = {
@@ -97,6 +97,25 @@ def test_the_kubernetes_client_reads_a_metric(control_plane: ControlPlane) -> No
 
     assert found["kind"] == "ExternalMetricValueList"
     assert [(item["metricName"], item["value"]) for item in found["items"]] == [(LAG, "2")]
+
+
+def test_the_age_of_what_waits_is_served_of_a_group_that_has_read_all(control_plane: ControlPlane) -> None:
+    ((labels, value),) = values(control_plane, "kafka_consumergroup_lag_seconds", f"group%3D{IDLE_GROUP}")
+
+    assert (labels["bound"], value) == ("exact", 0)
+
+
+def test_an_age_that_is_only_a_lower_bound_is_refused_unless_the_selector_asks_for_it(
+    control_plane: ControlPlane,
+) -> None:
+    metric = "kafka_consumergroup_lag_seconds"
+    status, body = control_plane.raw(path("default", metric, "group%3Dmail"))
+    ((labels, value),) = values(control_plane, metric, "group%3Dmail,bound%3Dlower")
+
+    assert status == 503
+    assert [cause["reason"] for cause in json.loads(body)["details"]["causes"]] == ["LowerBound"]
+    assert labels["bound"] == "lower"
+    assert 0 <= value < 3600
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on PATH")
