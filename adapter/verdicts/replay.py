@@ -47,6 +47,8 @@ class Lane:
     members: Counts | None = None
     lag_is_known: Flags | None = None
     """In which minutes an HPA gets a value; None: in all."""
+    most_served: float = np.inf
+    """Messages: a larger lag is served to the HPA as this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,9 @@ class Replay:
 def replayed(lanes: Sequence[Lane], flags: ControllerFlags = DEFAULT_FLAGS) -> tuple[Replay, ...]:
     """Replays all lanes, which have the same number of minutes, beside one another: many cost hardly more than one.
 
-    Every metric of an HPA has the group's lag as its value. A sync of the controller is a step, so there is a whole
-    number of them in a minute. Unknown minutes are taken to be as busy as those around them."""
+    Every metric of an HPA has the group's lag as its value, up to what the lane serves at most. A sync of the
+    controller is a step, so there is a whole number of them in a minute. Unknown minutes are taken to be as
+    busy as those around them."""
     results: dict[int, Replay] = {}
     for places in _batches(lanes):
         chosen = [lanes[place] for place in places]
@@ -149,6 +152,7 @@ class _Autoscaled:
         is_known = [always if lane.lag_is_known is None else lane.lag_is_known for lane in lanes]
         self._is_known: Flags = np.stack(is_known, axis=1)
         self._rows = max(len(lane.hpa.metrics) for lane in lanes if lane.hpa is not None)
+        self._most: Messages = np.array([lane.most_served for lane in lanes])
 
     def members(self, now: float) -> Counts:
         return self._for(now, self._joins)
@@ -160,7 +164,7 @@ class _Autoscaled:
         self._seen = np.where(age < self._step, sampled, self._seen)
         self._before = lag
         is_known = self._is_known[int((now - self._step) // MINUTE)]
-        values: Milli = np.where(is_known, np.ceil(self._seen * 1000), np.nan)
+        values: Milli = np.where(is_known, np.ceil(np.minimum(self._seen, self._most) * 1000), np.nan)
         ready = self._for(now, self._starts)
         desired = self._controllers.sync(
             now, np.broadcast_to(values, (self._rows, len(values))), self.replicas, self.replicas, ready

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from adapter.verdicts.plant import Consumers
-from adapter.verdicts.replay import Lane, Load, Replay, replayed
+from adapter.verdicts.replay import Lane, Load, Replay
 from spark.errors import Unusable
 from spark.figures.model import Flags, Floats
 from spark.replay.minutes import Minutes
@@ -29,21 +29,32 @@ FEW_PARTITIONS = 0.25
 class Figures:
     """Of one course of events, over the minutes in which the lag was known."""
 
+    minutes: int
     wait_p50: float
     wait_p95: float
     wait_p99: float
+    wait_max: float
     minutes_above: int
     """Those in which a message waited longer than promised."""
     replica_hours: float
     changes_a_day: float
     lag_p95: float
 
+    @property
+    def kept_share(self) -> float:
+        """Of the minutes, in which no message waited longer than promised."""
+        return 1 - self.minutes_above / self.minutes
+
+    @property
+    def replicas_mean(self) -> float:
+        return self.replica_hours * 60 / self.minutes
+
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
     capacity: float
-    """Messages per second of one member: the median of saturated minutes."""
-    saturated_minutes: int
+    """Messages per second of one member: the median of saturated windows."""
+    windows: int
     observed: Figures
     replayed: Figures
     misfit: str
@@ -68,7 +79,7 @@ class Courses:
 def capacity_of(minutes: Minutes, partitions: int) -> tuple[float, int]:
     """Returns the median that a member read in a minute in which all of them had a backlog, in messages/s, and of how
     many minutes it is. Raises Unusable where there are too few."""
-    members = np.minimum(_members(minutes), partitions)
+    members = np.minimum(members_of(minutes), partitions)
     is_steady = (minutes.members_min == minutes.members_max) & (np.diff(members, prepend=members[0]) == 0)
     before = np.concatenate([[np.nan], minutes.lag[:-1]])
     waiting = BACKLOG_SECONDS / 60 * np.nan_to_num(minutes.produced)
@@ -89,19 +100,22 @@ def load_of(minutes: Minutes) -> Load:
     return Load(minutes.produced, minutes.skew, lag, wait)
 
 
-def calibrated(minutes: Minutes, consumers: Consumers, promised: float) -> tuple[Calibration, Courses, Courses]:
-    """Replays the members that were there. Returns also the course that was observed, and that of the replay."""
-    capacity, saturated = capacity_of(minutes, consumers.width)
-    members = _members(minutes)
-    lane = Lane(load_of(minutes), replace(consumers, capacity=capacity), members=members.astype(np.int64))
-    (result,) = replayed([lane])
+def as_they_were(minutes: Minutes, consumers: Consumers) -> Lane:
+    """The replay of the members that were there. Raises Unusable where they were not counted."""
+    return Lane(load_of(minutes), consumers, members=members_of(minutes).astype(np.int64))
+
+
+def calibration_of(
+    minutes: Minutes, consumers: Consumers, promised: float, windows: int, result: Replay
+) -> tuple[Calibration, Courses]:
+    """From the result of `as_they_were`. Returns also the course that was observed. `windows`: those of which the
+    consumers' capacity is the median."""
+    members = members_of(minutes)
     observed = Courses(minutes.lag, minutes.wait_seconds, np.where(np.isnan(minutes.members_max), np.nan, members))
-    again = as_served(minutes, result)
-    known = minutes.is_known
-    changes = int(np.count_nonzero(np.diff(members)))
-    was, replay = (figures_of(course, known, promised, changes) for course in (observed, again))
-    calibration = Calibration(capacity, saturated, was, replay, misfit="")
-    return replace(calibration, misfit=_misfit(calibration, minutes, consumers)), observed, again
+    known, changes = minutes.is_known, int(np.count_nonzero(np.diff(members)))
+    was, again = (figures_of(it, known, promised, changes) for it in (observed, as_served(minutes, result)))
+    calibration = Calibration(consumers.capacity, windows, was, again, misfit="")
+    return replace(calibration, misfit=_misfit(calibration, minutes, consumers)), observed
 
 
 def as_served(minutes: Minutes, result: Replay) -> Courses:
@@ -122,9 +136,11 @@ def figures_of(course: Courses, known: Flags, promised: float, changes: int) -> 
     waits = course.wait_seconds[known]
     p50, p95, p99 = np.percentile(waits, (50, 95, 99))
     return Figures(
+        minutes=len(waits),
         wait_p50=float(p50),
         wait_p95=float(p95),
         wait_p99=float(p99),
+        wait_max=float(waits.max()),
         minutes_above=int(np.count_nonzero(waits > promised)),
         replica_hours=float(np.nansum(course.replicas[known])) / 60,
         changes_a_day=changes * 1440 / len(known),
@@ -149,7 +165,7 @@ def _misfit(it: Calibration, minutes: Minutes, consumers: Consumers) -> str:
     return "members did more than in the minutes in which they were saturated"
 
 
-def _members(minutes: Minutes) -> Floats:
+def members_of(minutes: Minutes) -> Floats:
     """Unknown minutes have those of the last known one."""
     members = minutes.members_max
     known = np.flatnonzero(~np.isnan(members))

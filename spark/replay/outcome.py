@@ -1,14 +1,23 @@
-"""Pure: the given HPA on a group's minutes, after the replay of what really happened; the kernel of a Spark task."""
+"""Pure: the given HPA on a group's minutes, after the replay of what really happened and beside others; the kernel of a
+Spark task."""
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from adapter.verdicts.hpa import Hpa
 from adapter.verdicts.plant import Consumers
-from adapter.verdicts.replay import Lane, replayed
-from spark.replay.calibration import Calibration, Courses, Figures, as_served, calibrated, figures_of, load_of
+from adapter.verdicts.replay import replayed
+from spark.replay.calibration import (
+    Calibration,
+    Courses,
+    Figures,
+    as_served,
+    as_they_were,
+    calibration_of,
+    capacity_of,
+    figures_of,
+)
 from spark.replay.minutes import Minutes
+from spark.replay.references import lane_of_keda, lane_of_oracle, lane_with
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,26 +39,28 @@ class Outcome:
     courses: Courses
     """As it would have been with the HPA."""
     figures: Figures
-
-    @property
-    def keeps(self) -> float:
-        """Share of the known minutes in which no message waits longer than promised."""
-        known = int(np.count_nonzero(~np.isnan(self.observed.wait_seconds + self.observed.lag)))
-        return 1 - self.figures.minutes_above / known
+    keda: Figures
+    """With KEDA's defaults."""
+    oracle: Figures
+    """With as many members as each minute and the next one need."""
 
 
 def outcome_of(question: Question) -> Outcome:
     """The kernel. Raises Unusable where the minutes do not show what members can do."""
     minutes, promised = question.minutes, question.promised_seconds
-    calibration, observed, _ = calibrated(minutes, question.consumers, promised)
-    members = observed.replicas[~np.isnan(observed.replicas)]
-    lane = Lane(
-        load_of(minutes),
-        replace(question.consumers, capacity=calibration.capacity),
-        question.hpa,
-        replicas=int(np.clip(members[0], max(1, question.hpa.min_replicas), question.hpa.max_replicas)),
-        lag_is_known=~np.isnan(minutes.lag),
+    capacity, windows = capacity_of(minutes, question.consumers.width)
+    consumers = replace(question.consumers, capacity=capacity)
+    lanes = [
+        as_they_were(minutes, consumers),
+        lane_of_oracle(minutes, consumers),
+        lane_with(minutes, consumers, question.hpa),
+        lane_of_keda(minutes, consumers),
+    ]
+    past, *others = replayed(lanes)
+    calibration, observed = calibration_of(minutes, consumers, promised, windows, past)
+    courses = [as_served(minutes, result) for result in others]
+    oracle, with_hpa, keda = (
+        figures_of(course, minutes.is_known, promised, result.changes)
+        for course, result in zip(courses, others, strict=True)
     )
-    (result,) = replayed([lane])
-    courses = as_served(minutes, result)
-    return Outcome(calibration, observed, courses, figures_of(courses, minutes.is_known, promised, result.changes))
+    return Outcome(calibration, observed, courses[1], with_hpa, keda, oracle)

@@ -20,7 +20,8 @@ from spark.report.templating import environment_of
 VERSION = "kafka-lag-replay/1"
 MOST_POINTS = 340
 
-Row = tuple[str, str, str]
+Row = tuple[str, ...]
+"""A name, and the figure of each course."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +50,13 @@ class Answer:
         """Heads and rows: of the calibration, and of the HPA."""
         observed, again = self.outcome.calibration.observed, self.outcome.calibration.replayed
         return (
-            (("The members that were there, replayed", "observed", "replayed"), _rows(observed, again, self.wait)[:5]),
             (
-                (f"With {self.file} from the start", "as it was", "with it"),
-                _rows(observed, self.outcome.figures, self.wait),
+                ("The members that were there, replayed", "observed", "replayed"),
+                _rows(self.wait, observed, again)[:5],
+            ),
+            (
+                (f"With {self.file} from the start", "as it was", "with it", "KEDA's defaults", "an oracle"),
+                _rows(self.wait, observed, self.outcome.figures, self.outcome.keda, self.outcome.oracle),
             ),
         )
 
@@ -82,14 +86,16 @@ def json_of(answer: Answer) -> str:
         "minutes": len(answer.minutes),
         "known_minutes": int(np.count_nonzero(answer.minutes.is_known)),
         "max_wait_seconds": answer.promised_seconds,
-        "capacity": {"messages_per_second": calibration.capacity, "minutes": calibration.saturated_minutes},
+        "capacity": {"messages_per_second": calibration.capacity, "minutes": calibration.windows},
         "calibration": {
             "fits": not calibration.misfit,
             "misfit": calibration.misfit or None,
             "observed": _figures(calibration.observed),
             "replayed": _figures(calibration.replayed),
         },
-        "with_hpa": {**_figures(outcome.figures), "kept_share": round(outcome.keeps, 6)},
+        "with_hpa": _with_share(outcome.figures),
+        "with_kedas_defaults": _with_share(outcome.keda),
+        "with_an_oracle": _with_share(outcome.oracle),
     }
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
@@ -120,7 +126,7 @@ def calibration_in_words(outcome: Outcome) -> str:
     it = outcome.calibration
     capacity = (
         f"A member reads {formatting.rate(it.capacity)}: the median of "
-        f"{formatting.plural(it.saturated_minutes, 'minute')} in which all members had a backlog."
+        f"{formatting.plural(it.windows, 'minute')} in which all members had a backlog."
     )
     if it.misfit:
         return f"The replay does not reproduce what happened, so nothing is recommended: {it.misfit}. {capacity}"
@@ -133,14 +139,14 @@ def verdict(outcome: Outcome, wait: str) -> str:
     was, would_be = outcome.calibration.observed, outcome.figures
     hours = formatting.change(would_be.replica_hours, was.replica_hours)
     return (
-        f"With this HPA, no message would have waited longer than {wait} in {formatting.share(outcome.keeps)} of the "
-        f"minutes; replica-hours would have changed by {hours}."
+        f"With this HPA, no message would have waited longer than {wait} in {formatting.share(would_be.kept_share)} of "
+        f"the minutes; replica-hours would have changed by {hours}."
     )
 
 
-def _rows(was: Figures, then: Figures, wait: str) -> list[Row]:
+def _rows(wait: str, *courses: Figures) -> list[Row]:
     def row(name: str, said: Callable[[float], str], value: str) -> Row:
-        return name, said(getattr(was, value)), said(getattr(then, value))
+        return name, *(said(getattr(course, value)) for course in courses)
 
     return [
         row("wait p50", formatting.duration, "wait_p50"),
@@ -154,13 +160,22 @@ def _rows(was: Figures, then: Figures, wait: str) -> list[Row]:
 
 
 def _table(head: Row, rows: list[Row]) -> list[str]:
-    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(3)]
-    return [f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}".rstrip() for row in (head, *rows)]
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    return ["  ".join(_cells(row, widths)).rstrip() for row in (head, *rows)]
+
+
+def _cells(row: Row, widths: list[int]) -> list[str]:
+    name, *figures = row
+    return [name.ljust(widths[0]), *(text.rjust(width) for text, width in zip(figures, widths[1:], strict=True))]
 
 
 def _figures(of: Figures) -> dict[str, float]:
     names = ("wait_p50", "wait_p95", "wait_p99", "minutes_above", "lag_p95", "replica_hours", "changes_a_day")
     return {name: round(getattr(of, name), 6) for name in names}
+
+
+def _with_share(of: Figures) -> dict[str, float]:
+    return {**_figures(of), "kept_share": round(of.kept_share, 6)}
 
 
 def _iso(time: datetime) -> str:

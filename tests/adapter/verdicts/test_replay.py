@@ -84,3 +84,13 @@ def test_replays_beside_one_another_are_as_those_alone() -> None:
         assert together.lag == pytest.approx(alone.lag)
         assert together.wait_seconds == pytest.approx(alone.wait_seconds)
         assert (together.replicas.tolist(), together.changes) == (alone.replicas.tolist(), alone.changes)
+
+
+@pytest.mark.parametrize(("most", "replicas"), [(np.inf, 12), (3000.0, 3)])
+def test_an_hpa_asks_for_no_more_than_what_is_served_is_worth(most: float, replicas: int) -> None:
+    """90,000 messages wait, and members read hardly anything."""
+    load = Load(np.zeros(30), lag=90_000.0, wait_seconds=3600.0)
+    lane = Lane(load, Consumers(0.001, (12,)), hpa(external(average="1000"), most=12), most_served=most)
+    (result,) = replayed([lane])
+
+    assert result.replicas[-1] == replicas

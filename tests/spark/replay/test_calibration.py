@@ -4,17 +4,25 @@ import numpy as np
 import pytest
 
 from adapter.verdicts.plant import Consumers
+from adapter.verdicts.replay import replayed
 from spark.errors import Unusable
-from spark.replay.calibration import calibrated, capacity_of
+from spark.replay.calibration import Calibration, Courses, as_served, as_they_were, calibration_of, capacity_of
 from spark.replay.minutes import Minutes
 from tests.support.history.minutes import read_by
 
-CONSUMERS = Consumers(np.nan, (12,), interval_seconds=10.0)
+CONSUMERS = Consumers(50.0, (12,), interval_seconds=10.0)
 DAY = np.arange(1440)
 WAVE = 60 * (100 + 80 * np.sin(DAY / 1440 * 2 * np.pi))
 """Messages of each minute: 20/s to 180/s."""
 STEADY = read_by(WAVE, np.full(1440, 3.0), 50.0)
 """Three members that do 50/s each: from 150/s on, messages wait."""
+
+
+def calibrated(minutes: Minutes) -> tuple[Calibration, Courses, Courses]:
+    """Also what was observed, and what the replay made of it."""
+    (result,) = replayed([as_they_were(minutes, CONSUMERS)])
+    calibration, observed = calibration_of(minutes, CONSUMERS, 60.0, 100, result)
+    return calibration, observed, as_served(minutes, result)
 
 
 def test_what_a_member_can_do_is_the_median_of_minutes_in_which_all_had_a_backlog() -> None:
@@ -43,7 +51,7 @@ def test_members_that_were_never_counted_are_named() -> None:
 
 @pytest.mark.parametrize("members", [np.full(1440, 3.0), np.where(DAY < 480, 2.0, 4.0)])
 def test_a_past_that_members_explain_is_reproduced(members: np.ndarray) -> None:
-    calibration, observed, again = calibrated(read_by(WAVE, members, 50.0), CONSUMERS, 60.0)
+    calibration, observed, again = calibrated(read_by(WAVE, members, 50.0))
 
     assert calibration.misfit == ""
     assert calibration.error < 0.1
@@ -82,7 +90,7 @@ def quicker() -> Minutes:
     ],
 )
 def test_what_does_not_fit_is_named(of: Minutes, why: str) -> None:
-    calibration, _, _ = calibrated(of, CONSUMERS, 60.0)
+    calibration, _, _ = calibrated(of)
 
     assert why in calibration.misfit
     assert calibration.error > 0.25

@@ -81,6 +81,8 @@ def test_a_replay_says_what_was_and_what_would_have_been(place: Path, tmp_path: 
     assert result["with_hpa"]["wait_p95"] < 0.1 * result["calibration"]["observed"]["wait_p95"]
     assert result["with_hpa"]["minutes_above"] < result["calibration"]["observed"]["minutes_above"]
     assert result["calibration"]["observed"]["replica_hours"] == 72
+    assert result["with_an_oracle"]["replica_hours"] < result["with_kedas_defaults"]["replica_hours"]
+    assert "KEDA's defaults  an oracle" in text
 
 
 def test_its_page_has_three_charts_of_both_courses(place: Path, tmp_path: Path) -> None:

@@ -1,0 +1,48 @@
+from dataclasses import replace
+
+import numpy as np
+
+from adapter.verdicts.owners import Assignor
+from adapter.verdicts.plant import Consumers
+from spark.replay.outcome import Question, outcome_of
+from spark.replay.references import foreseen, lane_of_keda
+from tests.support.history.minutes import read_by
+from tests.support.hpas import external, hpa
+
+DAY = np.arange(720)
+WAVE = read_by(60 * (100 + 80 * np.sin(DAY / 720 * 2 * np.pi)), np.full(720, 3.0), 50.0)
+"""20/s to 180/s, read by three members that do 50/s each."""
+CONSUMERS = Consumers(50.0, (12,), Assignor.UNIFORM, interval_seconds=10.0)
+
+
+def test_the_oracle_lets_hardly_anything_wait_and_costs_less_than_kedas_defaults() -> None:
+    outcome = outcome_of(Question(WAVE, CONSUMERS, hpa(external(average="2000"), most=12), 60.0))
+
+    assert outcome.oracle.wait_p99 < 30
+    assert outcome.oracle.replica_hours < outcome.keda.replica_hours
+    assert outcome.oracle.kept_share == 1
+
+
+def test_the_oracle_has_members_for_the_next_minute_before_it_comes() -> None:
+    rising = replace(WAVE, produced=np.where(DAY < 300, 600.0, 9000.0))
+
+    assert foreseen(rising, CONSUMERS)[297:301].tolist() == [1, 1, 3, 3]
+
+
+def test_the_oracle_gives_the_busiest_partition_to_a_member_with_few_others() -> None:
+    """53/s are too much for one member; of two, one reads nine tenths of them and five other partitions."""
+    hot = replace(WAVE, produced=np.full(720, 53 * 60.0), skew=np.full(720, 0.9))
+
+    assert foreseen(hot, CONSUMERS)[0] == 3
+
+
+def test_the_oracle_has_a_member_for_each_partition_where_no_number_is_enough() -> None:
+    assert foreseen(replace(WAVE, produced=np.full(720, 60_000.0)), CONSUMERS)[0] == 12
+
+
+def test_kedas_hpa_is_served_no_more_lag_than_one_replica_for_each_partition_is_for() -> None:
+    lane = lane_of_keda(WAVE, CONSUMERS)
+
+    assert lane.most_served == 120
+    assert lane.hpa is not None
+    assert (lane.hpa.max_replicas, lane.hpa.behavior) == (100, None)
