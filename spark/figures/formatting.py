@@ -122,11 +122,5 @@ def span(least: float, most: float, word: str = "") -> str:
     return f"{count(least)} to {count(most)}" + (f" {word}s" if word else "")
 
 
-def amount(number: float, word: str) -> str:
-    """Of what is no whole number: `1.5 replicas`, `1 replica`."""
-    shown = decimal(number)
-    return f"{shown} {word}" if shown == "1" else f"{shown} {word}s"
-
-
 def plural(number: int, word: str) -> str:
     return f"{count(number)} {word}" if number == 1 else f"{count(number)} {word}s"

@@ -42,13 +42,6 @@ def test_a_span_of_what_was_not_counted_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mean", "shown"), [(1.0, "1 replica"), (1.04, "1 replica"), (1.5, "1.5 replicas"), (0, "0 replicas")]
-)
-def test_a_mean_agrees_with_its_noun_as_it_is_shown(mean: float, shown: str) -> None:
-    assert formatting.amount(mean, "replica") == shown
-
-
-@pytest.mark.parametrize(
     ("text", "first"),
     [
         ("Stuck: it reads 1.5 /s. Look for it.", "Stuck: it reads 1.5 /s."),
