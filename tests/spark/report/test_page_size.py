@@ -38,14 +38,10 @@ def uneven(seed: int) -> TopicFigures:
     )
 
 
-def groups(number: int, topics: int = 1) -> list[Group]:
-    seeds = iter(range(number * topics))
+def groups(number: int) -> list[Group]:
     capacity, agreement = saturated(600, 90.0), Agreement(max_wait_seconds=600)
     return [
-        replace(
-            group(f"shop-{name}", *(uneven(next(seeds)) for _ in range(topics)), capacity=capacity), agreement=agreement
-        )
-        for name in range(number)
+        replace(group(f"shop-{name}", uneven(name), capacity=capacity), agreement=agreement) for name in range(number)
     ]
 
 
@@ -63,10 +59,10 @@ def test_a_page_of_twenty_groups_takes_a_megabyte_and_a_half_at_most() -> None:
 
 
 def test_pages_of_a_thousand_topics_take_forty_megabytes_at_most() -> None:
-    """By the share of a hundred of them, two in each group."""
+    """By the share of fifty of them, each in a group of its own."""
     number = MOST_ON_ONE_PAGE + 1
-    with mock.patch.object(html_page, "MANY_TOPICS", MANY_TOPICS * 2 * number // 1000):
-        sizes = bytes_of(groups(number, topics=2))
+    with mock.patch.object(html_page, "MANY_TOPICS", MANY_TOPICS * number // 1000):
+        sizes = bytes_of(groups(number))
 
     assert len(sizes) == number + 2  # with the style sheet and the page of all
-    assert sum(sizes) / (2 * number) * 1000 <= 40_000_000
+    assert sum(sizes) / number * 1000 <= 40_000_000
