@@ -47,6 +47,8 @@ MOST_ASKED = 3
 MISPLACED_SECONDS = 30.0
 """A group that a broker reports for so long, although Metadata shows another coordinator, is not placed as in Kafka: a
 broker that hears nothing from the controllers is dead by Metadata after `broker.session.timeout.ms` (9 s)."""
+MISPLACED_CYCLES = 3
+"""At least as many, if cycles are rare: one broker's Metadata may lag behind."""
 CONFIRMATIONS = 2
 """The number of consecutive brokers that must report the same leaders before a listing counts as complete."""
 ROUNDS_BEFORE_STALE = 3
@@ -160,7 +162,8 @@ class Inventory:
     def _heed_misplaced(self, groups: Iterable[str], now: float) -> None:
         """Metadata is read in each cycle that has misplaced groups, from one broker after the other."""
         self._misplaced_since = {group: self._misplaced_since.get(group, now) for group in groups}
-        if any(now - since >= MISPLACED_SECONDS for since in self._misplaced_since.values()):
+        enough = max(MISPLACED_SECONDS, MISPLACED_CYCLES * self._watching.interval)
+        if any(now - since >= enough for since in self._misplaced_since.values()):
             self._believe(Placement.REFUTED, now)
 
     def _has_changed(self, now: float, growing: Collection[str]) -> bool:

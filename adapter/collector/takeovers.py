@@ -48,8 +48,9 @@ class _Doubt:
     """If it reports less than was known: the offsets that it reported first, and the log end of its partition then."""
     changed_at: float = np.inf
     """When it was first seen to report something else, or the log end to have moved."""
-    behind_since: float = np.inf
-    """Since when it, or coordinators in doubt before it, have reported less than was known."""
+    unsettled_since: float = np.inf
+    """Since when it, or coordinators in doubt before it, have reported less than was known, and no log end has shown
+    whether they have read their partition."""
 
 
 class Takeovers:
@@ -92,14 +93,18 @@ class Takeovers:
 
     def _renewed(self, group: str) -> _Doubt:
         before = self._doubts.get(group)
-        return _Doubt() if before is None else _Doubt(behind_since=before.behind_since)
+        return _Doubt() if before is None else _Doubt(unsettled_since=before.unsettled_since)
 
     def _is_doubted(self, group: str, received: float) -> bool:
         doubt = self._doubts.get(group)
-        if doubt is not None and received - doubt.changed_at >= TAKEOVER_SECONDS:
-            del self._doubts[group]
+        if doubt is None:
             return False
-        return doubt is not None
+        is_settled = received - doubt.changed_at >= TAKEOVER_SECONDS
+        # Measured over all coordinators: connections may break more often than any of them stays unchanged.
+        is_over = is_settled or received - doubt.unsettled_since >= UNSETTLED_SECONDS + TAKEOVER_SECONDS
+        if is_over:
+            del self._doubts[group]
+        return not is_over
 
     def note_reported(self, group: str) -> None:
         """The group's coordinator has reported all that was known."""
@@ -111,10 +116,9 @@ class Takeovers:
         doubt = self._doubts.get(group)
         if doubt is not None:
             first_offsets, first_end = doubt.first_report = doubt.first_report or (offsets, log_end)
-            doubt.behind_since = min(doubt.behind_since, received)
-            is_overdue = received - doubt.behind_since >= UNSETTLED_SECONDS
-            is_settled = log_end != first_end if min(log_end, first_end) >= 0 else is_overdue
-            has_changed = offsets != first_offsets or is_settled
+            is_shown = min(log_end, first_end) >= 0
+            doubt.unsettled_since = np.inf if is_shown else min(doubt.unsettled_since, received)
+            has_changed = offsets != first_offsets or (is_shown and log_end != first_end)
             doubt.changed_at = min(doubt.changed_at, received) if has_changed else np.inf
 
     def note_lost(self, groups: Iterable[str]) -> None:

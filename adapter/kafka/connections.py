@@ -40,6 +40,11 @@ def started(access: BrokerAccess, server: str, call_seconds: float) -> KafkaNetC
     return client
 
 
+def library_seconds() -> float:
+    """Returns the time of the library's clock. Unlike the adapter's, it stands still while the machine is suspended."""
+    return time.monotonic()  # noqa: TID251 - see above
+
+
 def end(client: KafkaNetClient) -> None:
     """Closes connections and ends the library's thread; waits at most a second if a slow name lookup holds it."""
     client._manager.call_soon(client._manager.close)
@@ -79,7 +84,7 @@ async def quota_wait(manager: Any, node: int, limit: float) -> float:  # noqa: A
     begun = clock.monotonic()
     connection = manager._conns.get(node)
     while connection is not None and "throttle" in connection.paused:
-        seconds = max(connection._throttle_time - time.monotonic(), 0.001)  # noqa: TID251 - the library's clock
+        seconds = max(connection._throttle_time - library_seconds(), 0.001)
         if clock.monotonic() - begun + seconds >= limit:
             raise kafka_errors.ThrottlingQuotaExceededError
         await manager._net.sleep(seconds)
@@ -158,14 +163,14 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # as above
     def _maybe_throttle(self, response: Any) -> None:  # noqa: ANN401
         """Waits as the response says, whatever Kafka the library takes the broker for, but not for 24 days."""
         seconds = min(getattr(response, "throttle_time_ms", 0) or 0, LONGEST_THROTTLE_MS) / 1000
-        ends = time.monotonic() + seconds  # noqa: TID251 - the library's clock
+        ends = library_seconds() + seconds
         if seconds > 0 and ends > self._throttle_time:
             self._throttle_time = self.throttled_until = ends
             self.net.call_at(ends, self._maybe_unthrottle)
             self.pause("throttle")
 
     def has_throttled_until(self, deadline: float) -> bool:
-        """Whether a throttle left the broker less than ANSWER_SECONDS before this time."""
+        """Whether a throttle left the broker less than ANSWER_SECONDS before this time of the library's clock."""
         return self.throttled_until + ANSWER_SECONDS > deadline
 
     def _request_timed_out(self, future: Any, sent_at: float, timeout_at: float) -> None:  # noqa: ANN401

@@ -7,7 +7,7 @@ from kafka import errors as kafka_errors
 
 from adapter import clock
 from adapter.kafka.answers import Answered
-from adapter.kafka.connections import connected, quota_wait
+from adapter.kafka.connections import connected, library_seconds, quota_wait
 from adapter.kafka.versions import Versions, VersionsChanged
 from adapter.protocol import offset_requests
 from adapter.protocol.apis import METADATA
@@ -34,12 +34,13 @@ async def exchanged(
     await quota_wait(manager, node, call_seconds)
     connection = await connected(manager, node, 1000 * (ends - clock.monotonic()))
     left = 1000 * (ends - clock.monotonic())
+    latest = library_seconds() + left / 1000
     request = make(connection.versions)
     count()
     try:
         return await manager.wait_for(connection.send_request(request, request_timeout_ms=left), left + 100)
     except (kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError):
-        if connection.has_throttled_until(ends):
+        if connection.has_throttled_until(latest):
             raise kafka_errors.ThrottlingQuotaExceededError from None
         raise
 

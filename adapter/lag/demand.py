@@ -45,7 +45,9 @@ def _waits(ends: Track, rows: Indexes, passed: Offsets, received: Seconds) -> tu
     known = np.flatnonzero(counts > 0)
     # Otherwise the log was reset after the row's last good reading, so nothing is known of its age.
     known = known[log.end[place[known]] > passed[known]]
-    seconds[known], is_bound[known] = waited(log, place[known], passed[known])
+    waits, is_bound[known] = waited(log, place[known], passed[known])
+    # The tick of the row's own reading may have been dropped since; then the next one is later than the reading.
+    seconds[known] = np.maximum(waits - np.maximum(at[place[known]] / 1e6 - received[known], 0.0), 0.0)
     return seconds, is_bound
 
 

@@ -93,7 +93,6 @@ DEFINITIONS = (
         OF_COMMITS,
         is_listed=True,
         help="number of uncommitted partitions",
-        shows_work=True,
     ),
     MetricDefinition(
         models.REPLICAS,

@@ -11,8 +11,6 @@ from apiservice.autoscalers.autoscaler import ANNOTATIONS
 SCALE_TO_ZERO = f"{ANNOTATIONS}scale-to-zero"
 COOLDOWN = f"{ANNOTATIONS}cooldown"
 ACTIVATION = f"{ANNOTATIONS}activation"
-ASLEEP_SINCE = f"{ANNOTATIONS}asleep-since"
-"""Ours: while the target has 0 replicas because of it."""
 MAX_REPLICAS = f"{ANNOTATIONS}max-replicas"
 MAX_REPLICAS_CEILING = f"{ANNOTATIONS}max-replicas-ceiling"
 MAX_REPLICAS_BEFORE = f"{ANNOTATIONS}max-replicas-before"

@@ -6,11 +6,14 @@ from itertools import product
 from types import MappingProxyType
 
 from adapter.lag.rules import AskedTopics
+from adapter.metrics.demand import BOUND
 from adapter.metrics.selection import named
 from apiservice.autoscalers.annotations import MAX_REPLICAS
 from apiservice.autoscalers.autoscaler import Autoscaler, Source, UsedMetric
 
 _NAMED = {"cluster", "group", "topic"}
+_OF_VALUES = {"partition", BOUND}
+"""What chooses among the values of what is named."""
 
 
 NamedGroups = Mapping[str, tuple[str | None, str]]
@@ -39,7 +42,7 @@ def _asked(namespace: str, metric: UsedMetric) -> Iterator[AskedTopics]:
     The groups that any other selector names are asked for too, so that what is known of them is remembered."""
     selector = metric.selector
     groups, topics, clusters = (named(selector, key) for key in ("group", "topic", "cluster"))
-    is_plain = all(one.key == "partition" or (one.key in _NAMED and one.only is not None) for one in selector)
+    is_plain = all(one.key in _OF_VALUES or (one.key in _NAMED and one.only is not None) for one in selector)
     counted = tuple(sorted(topics or ())) if is_plain and groups and len(groups) == 1 else ()
     for group, cluster in product(groups or (), (None,) if clusters is None else clusters):
         yield AskedTopics(namespace, cluster, group, counted, metric.source is Source.PODS)

@@ -17,6 +17,8 @@ from adapter.metrics.requirement import Operator, Requirement
 from adapter.metrics.selection import named
 
 ANNOTATIONS = "kafka-lag-adapter/"
+ASLEEP_SINCE = f"{ANNOTATIONS}asleep-since"
+"""Written by the adapter: while the target has 0 replicas because of it."""
 """The prefix of those that are ours; others may be large."""
 LONGEST = 16 * 1024
 """Characters of what is kept of an HPA, as JSON. Most have about 2,000."""
@@ -118,11 +120,12 @@ class Autoscaler:
 def autoscaler_of(hpa: Json, names: Collection[str], sources: Collection[Source] = ALL_SOURCES) -> Autoscaler | None:
     """Returns None if the HPA uses no metric of `names`, which are in lower case, or if it is too large and logged.
 
+    One whose target the adapter has put to sleep is returned all the same, so that the target is woken.
     `sources` has the types of metrics that this adapter serves."""
     metadata, spec, status = hpa["metadata"], hpa["spec"], hpa.get("status") or {}
     annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k.startswith(ANNOTATIONS)}
     metrics, target = tuple(_metrics(spec, names, sources)), spec["scaleTargetRef"]
-    if not metrics:
+    if not metrics and ASLEEP_SINCE not in annotations:
         return None
     named = sum(len(one.values) for metric in metrics for one in metric.selector)
     if named > MOST_NAMES or len(json.dumps((spec, status, annotations))) > LONGEST:

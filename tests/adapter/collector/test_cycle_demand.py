@@ -125,6 +125,17 @@ def test_a_log_end_that_cannot_be_read_makes_the_age_that_of_the_last_reading() 
     assert item.measured_at == EPOCH + 60
 
 
+@pytest.mark.parametrize("cycles", range(30, 36))
+def test_an_age_stays_that_of_its_timestamp_while_log_ends_are_read_and_older_ones_dropped(cycles: int) -> None:
+    rig = busy(cycles)
+    rig.kafka.commit_errors = {"billing": 16}
+    work(rig, 5, produced=1000, consumed=0)
+    (item,) = rig.read("lag_seconds", BILLING).values
+
+    assert item.measured_at == EPOCH + 10 * cycles
+    assert item.milli == pytest.approx(20_000, abs=10_000)
+
+
 def test_log_ends_that_were_read_while_the_coordinator_was_silent_date_messages_of_that_time() -> None:
     rig = busy(MINUTE)
     coordinator = {"billing": "no broker answers for it"}

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from adapter import clock
 from tests.support.kafka.fake_cluster import Kafka
 from tests.support.kafka.spoilt_cluster import fake, nothing_unforeseen, one_of, reading, settings
 from tests.support.kafka.wire_fake import LIST_OFFSETS, OFFSET_FETCH, VERSIONS, WireFake, wire_fake
@@ -67,11 +68,17 @@ def test_a_broker_that_falls_silent_is_noticed_with_one_wave_and_named(fake: Wir
     assert asked - before < 2 * 51, "the rest of one cycle, and one wave of the next one"
 
 
-@pytest.mark.parametrize("versions", [VERSIONS, SINGLY], ids=["all groups at once", "one group per request"])
+@pytest.mark.parametrize(
+    ("versions", "suspended"),
+    [(VERSIONS, 0.0), (SINGLY, 0.0), (VERSIONS, 3600.0)],
+    ids=["all groups at once", "one group per request", "after the machine was suspended"],
+)
 def test_a_throttle_that_takes_up_the_deadline_is_not_silence(
-    fake: WireFake, versions: dict[int, tuple[int, int]]
+    fake: WireFake, versions: dict[int, tuple[int, int]], suspended: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A call may take 1 s, of which a throttle of 0.95 s leaves the broker too little to answer."""
+    now = clock.monotonic
+    monkeypatch.setattr(clock, "monotonic", lambda: now() + suspended)
     fake.versions = versions
     with reading(fake) as running, Watcher(running, ["billing", "mail"], one_of(billing=[13], mail=[19])) as watcher:
         fake.pace = dict.fromkeys(((1, OFFSET_FETCH), (1, LIST_OFFSETS)), 0.1)

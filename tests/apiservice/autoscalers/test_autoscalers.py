@@ -25,6 +25,7 @@ from apiservice.autoscalers.followed import Autoscalers
 from tests.support.kubernetes.hpas import LAG, custom, expression, external, hpa
 
 CPU: dict[str, Any] = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}
+AGE = "kafka_consumergroup_lag_seconds"
 ORDERS = external(group="billing", topic="orders")
 ASKED = AskedTopics("shop", None, "billing", ("orders",))
 BILLING, MAIL = (AskedTopics("shop", None, group, ()) for group in ("billing", "mail"))
@@ -86,6 +87,7 @@ def test_an_hpa_without_a_metric_of_ours_is_not_kept(metrics: list[dict[str, Any
         (external("records-lag-max", group="billing", topic="orders"), [ASKED]),
         (external(LAG, expression("topic", "In", "orders"), group="billing"), [ASKED]),
         (external(LAG, expression("partition", "NotIn", "0"), group="billing", topic="orders"), [ASKED]),
+        (external(AGE, group="billing", topic="orders", bound="exact"), [ASKED]),
         (
             external(LAG, expression("topic", "In", "returns", "orders"), group="billing", cluster="main"),
             [AskedTopics("shop", "main", "billing", ("orders", "returns"))],

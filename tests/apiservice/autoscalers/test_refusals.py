@@ -12,12 +12,14 @@ from tests.support.kubernetes.activating import (
     HPA,
     ORDERS,
     SCALE,
+    WAKE,
     World,
     lag,
 )
 from tests.support.kubernetes.hpas import LAG, custom, external, hpa
 
 LEAD = "kafka_consumergroup_lead_min"
+UNCOMMITTED = "kafka_consumergroup_uncommitted_partitions"
 
 
 def refused(world: World) -> None:
@@ -54,6 +56,7 @@ def test_a_bad_annotation_is_reported_once_and_nothing_is_done(
         ({"metrics": [ORDERS, CPU]}, "not served by this adapter"),
         ({"metrics": [custom("Pods", ORDERS)]}, "no value without pods"),
         ({"metrics": [ORDERS, external(LEAD, group="billing")]}, f"{LEAD} is not 0 while nothing waits"),
+        ({"metrics": [external(UNCOMMITTED, group="billing")]}, f"{UNCOMMITTED} is not 0 while nothing waits"),
         ({"metrics": [ORDERS, external(topic="orders")]}, "names no group"),
         ({"metrics": [external(LAG, {"key": "group", "operator": "Exists"})]}, "names no group"),
         (
@@ -74,6 +77,19 @@ def test_an_hpa_that_cannot_be_scaled_to_zero_is_refused_with_a_reason(
     refused(world)
 
     assert [words in record.getMessage() for record in caplog.records] == [True]
+
+
+@pytest.mark.parametrize("metrics", [[CPU], []], ids=["of others", "none"])
+def test_what_sleeps_behind_an_hpa_that_lost_its_metrics_of_ours_is_woken_after_a_restart(
+    world: World, metrics: list[dict[str, Any]]
+) -> None:
+    world.sleep()
+    world.change(metrics=metrics)
+    world.begin()
+
+    world.look()
+
+    assert world.writes() == WAKE
 
 
 def other_hpa(*owners: dict[str, str]) -> dict[str, Any]:

@@ -67,14 +67,19 @@ def run(plane: ControlPlane, command: str) -> str:
     return ended.stdout
 
 
-def kubectl(plane: ControlPlane, *arguments: str) -> str:
-    return rendered.run("kubectl", *arguments, env={"KUBECONFIG": str(plane.admin_kubeconfig)})
+def labelled(plane: ControlPlane) -> frozenset[str]:
+    """Namespaces and names of the objects with our label. The control plane is shared with other tests."""
+    name = "custom-columns=K:.kind,S:.metadata.namespace,N:.metadata.name"
+    options = ("--all-namespaces", "--no-headers", "--selector", f"app.kubernetes.io/name={NAME}", "--output", name)
+    found = rendered.run("kubectl", "get", LEFT, *options, env={"KUBECONFIG": str(plane.admin_kubeconfig)})
+    return frozenset(found.splitlines())
 
 
 def test_in_the_documented_order_what_sleeps_is_awake_and_nothing_of_ours_is_left(
     plane: ControlPlane, sleeper: Consumer, values: Path, tmp_path: Path
 ) -> None:
     forbid, sleeping, uninstall = documented_commands()
+    before = labelled(plane)
     rendered.run("helm", *INSTALL, f"--values={values}", env={"KUBECONFIG": str(plane.admin_kubeconfig)})
     with pod_of(plane, tmp_path / "pod", NAME, NAME) as adapter:
         wait_until(lambda: plane.raw(EXTERNAL_METRICS)[0] == 200, "a read", WAIT_SECONDS, alive=[adapter.process])
@@ -91,5 +96,4 @@ def test_in_the_documented_order_what_sleeps_is_awake_and_nothing_of_ours_is_lef
 
     assert sleeper.state == (1, False)
     wait_until(lambda: plane.raw(API_SERVICE)[0] == 404, "the APIService to be deleted", WAIT_SECONDS)
-    of_ours = ("--selector", f"app.kubernetes.io/name={NAME}", "--output", "name")
-    wait_until(lambda: kubectl(plane, "get", LEFT, "--all-namespaces", *of_ours) == "", "nothing left", WAIT_SECONDS)
+    wait_until(lambda: labelled(plane) <= before, "nothing left", WAIT_SECONDS)

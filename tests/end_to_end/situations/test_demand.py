@@ -36,8 +36,7 @@ def test_ages_and_rates_are_those_of_the_messages(one_broker: Kafka) -> None:
         in_process(one_broker) as rig,
     ):
         commit_as_member(consumer, topic, 0)
-        rig.read_all()
-        rig.run_full_cycle()
+        rig.wait_for_lag(0, group)
         begin = time.monotonic()
         for second in range(SECONDS):
             sent = [producer.send(topic, value=b"message", partition=0) for _ in range(PER_SECOND)]
@@ -45,7 +44,7 @@ def test_ages_and_rates_are_those_of_the_messages(one_broker: Kafka) -> None:
             commit_as_member(consumer, topic, max(0, len(written) - BEHIND))
             rig.run_once()
             until(begin + second + 1)
-        rig.read_all()
+        rig.run_once()
         (age,) = rig.read("lag_seconds", group=group).values
         seconds = written[-1] - written[0]
 
@@ -64,7 +63,7 @@ def test_messages_from_before_the_first_cycle_are_only_older_than_it(one_broker:
     produce(one_broker, topic, 10)
     commit(one_broker, group, {(topic, 0): 4})
     with in_process(one_broker) as rig:
-        rig.read_all()
+        rig.wait_for_lag(6, group)
         rig.run_once()
         refusal = rig.refusal("lag_seconds", group=group)
         assert isinstance(refusal, Refused)
