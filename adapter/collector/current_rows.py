@@ -100,7 +100,7 @@ class CurrentRows:
         return _needed(self.layout, self.is_committed_only, np.ones(len(self.layout), dtype=bool))
 
     def needed_by(self, groups: Sequence[str], topology: Topology) -> tuple[Layout, dict[Isolation, Flags]]:
-        """Returns the partitions that these groups need, and of which layout.
+        """Returns which partitions these groups need, and the layout that they are counted in.
 
         If there is more to lay out than the rows have, it is a layout of these groups alone: thousands of groups that
         are read one by one would otherwise all be laid out anew with each."""

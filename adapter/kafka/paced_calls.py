@@ -25,7 +25,7 @@ class BrokerTooSlow(Exception):
 
 
 class PacedCalls(Generic[Answered]):
-    """Requests by a number, like `Calls`, of which each broker has one wave at a time; for one thread, which waits.
+    """Numbered requests, like `Calls`, but each broker is sent one wave at a time. For one thread, which waits.
 
     Only `advance` sends a broker its next wave, so no more than a wave arrives while that thread does something else.
     If a request fails, the broker's others would fail as well: they are not sent, and have the same failure."""

@@ -91,8 +91,8 @@ def scheduled(tasks: Iterable[float], cores: int) -> float:
 
 
 def costs_in(log: Iterable[str], footer: float, fold: float, hours: Sequence[History]) -> Costs:
-    """From Spark's event log of a compaction of these hours, of which the last need not be whole; `footer` and `fold`
-    are measured otherwise."""
+    """Reads the costs from Spark's event log of a compaction of these hours. The last hour may be incomplete. `footer`
+    and `fold` are measured separately."""
     events = [json.loads(line) for line in log]
     jobs = [_job(event, events) for event in events if event["Event"] == "SparkListenerJobStart"]
 

@@ -143,4 +143,4 @@ RULES_WITH_TIMES: tuple[RuleWithTimes, ...] = (
     group_findings.recreations,
     group_findings.resets,
 )
-"""Rules that tell times, in a zone."""
+"""Rules whose text contains times, in the zone of the report."""

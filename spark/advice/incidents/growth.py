@@ -22,7 +22,7 @@ FEWEST_DAYS = 10
 """Seven that a trend is tried on, and three that it is made of."""
 TRIED_DAYS = 7
 LARGEST_ERROR = 0.25
-"""Of what came: with more, no date is told."""
+"""As a share of what came. If the error is larger, no date is given."""
 FURTHEST_DAYS = 56
 SOON_DAYS = 28
 
@@ -110,10 +110,10 @@ def trend_of(peaks: Floats) -> Trend | None:
 def _outlook(trend: Trend | None, load: Load, end: datetime, zone: ZoneInfo) -> tuple[str, float]:
     """In words, and in how many days what there is runs out."""
     if trend is None:
-        return "Fewer than ten days were seen, so no date can be told.", math.inf
+        return "The history has fewer than ten days, so no date can be given.", math.inf
     error = formatting.share(trend.error)
     if trend.error > LARGEST_ERROR:
-        return f"No date can be told: a trend made a week before was {error} off on the last seven days.", math.inf
+        return f"No date can be given: a trend made a week before was {error} off on the last seven days.", math.inf
     members = load.members_max or 0
     limits = [("members", members)] if members < load.most_members else []
     limits.append(("partitions, with a member for each,", load.most_members))

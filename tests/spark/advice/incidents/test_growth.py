@@ -71,7 +71,7 @@ def test_no_date_is_told_by_a_trend_that_was_wrong_last_week() -> None:
     said = growth(broken, load_of(broken), zone=UTC)
 
     assert said is not None
-    assert "No date can be told: " in said.words
+    assert "No date can be given: " in said.words
 
 
 def test_too_few_days_have_no_trend_and_too_few_hours_no_growth() -> None:
