@@ -79,7 +79,7 @@ def test_too_few_days_have_no_trend_and_too_few_hours_no_growth() -> None:
     said = growth(nine, load_of(nine), zone=UTC)
 
     assert said is not None
-    assert "Fewer than ten days were seen" in said.words
+    assert "The history has fewer than ten days" in said.words
     assert week_on_week(hours(7 * 24 + 20)) is None
     assert week_on_week(hours(WEEKS, lambda hour: hour // 168)) is None
     assert len(daily_peaks(hours(0))) == 0
