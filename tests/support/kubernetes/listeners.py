@@ -32,8 +32,9 @@ SECONDS = 60.0
 
 @dataclass
 class Application:
-    """Answers how long each peer's certificates are; `/slow` when `gate` opens, `/known` to callers it recognises,
-    `/large` with many bytes, `/headers` with the names of the request's headers.
+    """Answers how long each peer's certificates are; `/slow` when `gate` opens, `/interrupted` once the server has
+    stopped reading the connection, `/known` to callers it recognises, `/large` with many bytes, `/headers` with the
+    names of the request's headers.
     """
 
     begun: threading.Event = field(default_factory=threading.Event)
@@ -51,6 +52,9 @@ class Application:
         if scope["path"] == "/slow":
             self.begun.set()
             while not self.gate.is_set():
+                await asyncio.sleep(0.01)
+        if scope["path"] == "/interrupted":
+            while not scope["state"]["connection"].flow.read_paused:
                 await asyncio.sleep(0.01)
         if scope["path"] == "/known":
             scope["state"]["connection"].recognise()
