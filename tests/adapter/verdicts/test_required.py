@@ -1,0 +1,271 @@
+"""Members that keep a promise, beside a few lines of plain Python that compute the same one partition at a time."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapter.verdicts.assignment import Sharing
+from adapter.verdicts.owners import Assignor
+from adapter.verdicts.plant import Consumers, Plant
+from adapter.verdicts.required import Basis, Course, Demand, Promise, Required, beyond_flight, required
+
+PROMISE = Promise(max_wait=30.0)
+S4 = 85_000 / 60
+"""Messages per second, on 40 partitions, with members that read 100 each."""
+
+
+def demand(
+    arriving: Sequence[float], beyond: Sequence[float] | None = None, *, capacity: float = 100.0, **other: object
+) -> Demand:
+    waiting = np.array([0.0] * len(arriving) if beyond is None else beyond, float)
+    known = Demand(np.array(arriving, float), waiting, waiting, capacity, (len(arriving),))
+    return replace(known, **other)  # type: ignore[arg-type]  # the fields of Demand
+
+
+def number(known: Demand, promise: Promise = PROMISE) -> int:
+    return required(0.0, known, promise)[0].members
+
+
+def zipf(exponent: float, total: float, partitions: int = 40) -> list[float]:
+    weights = [1 / (rank + 1) ** exponent for rank in range(partitions)]
+    return [total * weight / sum(weights) for weight in weights]
+
+
+def plainly(rates: Sequence[float], beyond: Sequence[float], capacity: float, seconds: float, most: int) -> int:
+    """One topic whose partitions are divided in turns, nobody known, and nothing before."""
+    if not any(rates) and not any(beyond):
+        return 0
+    carried = [min(rate, capacity) for rate in rates]
+    drains = [min(waits / seconds, max(capacity - rate, 0)) for rate, waits in zip(rates, beyond, strict=True)]
+    by_rates = max(math.ceil((sum(carried) + sum(drains)) / (capacity * 0.9) - 1e-9), 1)
+    mean = sum(carried) / len(rates)
+    useful = [n for n in range(1, most + 1) if n == 1 or math.ceil(most / n) < math.ceil(most / (n - 1))]
+    candidates = sorted({min(by_rates, most), *(n for n in useful if n >= by_rates)})
+    even = next((n for n in candidates if math.ceil(most / n) * mean <= capacity + 1e-9), candidates[-1])
+
+    def gain(members: int) -> float:
+        loads = [sum(rates[at] for at in range(member, most, members)) for member in range(members)]
+        return sum(min(load, capacity) for load in loads) - 0.1 * capacity * members
+
+    return max((n for n in candidates if n >= even), key=lambda n: (round(gain(n), 6), -n))
+
+
+rates = st.lists(st.floats(0, 250), min_size=1, max_size=30)
+
+
+@given(rates, st.data())
+def test_the_number_is_that_of_plain_python(rates: list[float], data: st.DataObject) -> None:
+    beyond = data.draw(st.lists(st.floats(0, 50_000), min_size=len(rates), max_size=len(rates)))
+    # Two numbers of members that are equally good may be told apart by the last digit of a sum.
+    rates, beyond = [round(rate, 1) for rate in rates], [round(waits) for waits in beyond]
+
+    expected = plainly(rates, beyond, 100.0, 65.0, len(rates))
+
+    assert number(demand(rates, beyond)) == expected
+
+
+@given(rates)
+def test_no_rate_asks_for_more_members_than_partitions(rates: list[float]) -> None:
+    assert number(demand(rates, [1e9] * len(rates))) <= len(rates)
+
+
+@given(rates, st.floats(1, 1000))
+def test_members_that_can_do_more_are_never_more_by_the_sum_of_the_rates(rates: list[float], capacity: float) -> None:
+    alike = [sum(rates) / len(rates)] * len(rates)
+
+    assert number(demand(alike, capacity=2 * capacity)) <= number(demand(alike, capacity=capacity))
+
+
+@given(rates)
+def test_the_same_demand_gives_the_same_number_again(rates: list[float]) -> None:
+    known = demand(rates, members=1, expected_members=1)
+    first, course = required(0.0, known, PROMISE)
+
+    for now in range(10, 600, 10):
+        again, course = required(float(now), known, PROMISE, course)
+        assert again.members == first.members
+
+
+def test_nothing_that_waits_or_arrives_needs_no_member() -> None:
+    assert required(0.0, demand([0.0, 0.0]), PROMISE)[0].basis is Basis.IDLE
+
+
+def test_a_single_message_needs_one_member() -> None:
+    assert number(demand([0.0, 0.0], [1.0, 0.0])) == 1
+
+
+def test_members_are_as_many_as_can_have_whole_partitions() -> None:
+    """1,417 messages/s ask for 15.7 members of 90, but with 16 some have three partitions of 35.4 each."""
+    assert number(demand([S4 / 40] * 40)) == 20
+
+
+def test_a_topic_of_its_own_assignment_is_divided_by_itself() -> None:
+    """Two topics of 4: with `range`, the first members have partitions of both."""
+    by_topic = demand([45.0] * 8, partitions=(4, 4), sharing=Sharing.BY_TOPIC)
+    together = demand([45.0] * 8, partitions=(4, 4), sharing=Sharing.TOGETHER)
+
+    assert (number(by_topic), number(together)) == (4, 4)
+    assert number(replace(by_topic, partitions=(2, 6))) == 6
+
+
+def test_members_of_a_share_group_follow_the_sum_alone() -> None:
+    assert number(demand([500.0], sharing=Sharing.SEVERAL_READERS)) == 6
+
+
+def test_what_waits_is_worked_off_beside_what_arrives() -> None:
+    """65 s for 10 partitions of 585: 90 messages/s more."""
+    assert number(demand([9.0] * 10)) == 1
+    assert number(demand([9.0] * 10, [585.0] * 10)) == 2
+
+
+def test_what_is_on_its_way_does_not_count() -> None:
+    lag, arriving = np.array([90.0, 500.0]), np.array([10.0, 10.0])
+
+    assert beyond_flight(lag, arriving, 10.0).tolist() == [0.0, 400.0]
+
+
+def test_a_partition_that_no_member_can_read_is_named_and_asks_for_one() -> None:
+    found = required(0.0, demand([1000.0, 1.0, 1.0, 1.0], [1e6, 0.0, 0.0, 0.0]), PROMISE)[0]
+
+    assert (found.members, found.hot.tolist()) == (2, [0])
+
+
+@pytest.mark.parametrize("place", [0, 7, 39])
+@pytest.mark.parametrize("exponent", [0.7, 1.0, 1.5])
+def test_a_few_busy_partitions_never_ask_for_a_member_for_each(exponent: float, place: int) -> None:
+    rates = np.roll(zipf(exponent, S4), place).tolist()
+    lagging = [1e6 if rate > 60 else 0.0 for rate in rates]
+
+    assert number(demand(rates, lagging)) < 30
+
+
+def test_a_partition_that_stands_still_is_named_and_asks_for_no_more() -> None:
+    is_still = np.array([True, False, False, False])
+    found = required(0.0, demand([90.0, 20.0, 20.0, 20.0], [1e6, 0, 0, 0], is_still=is_still), PROMISE)[0]
+
+    assert (found.members, found.still.tolist()) == (1, [0])
+
+
+def test_one_member_is_asked_for_if_everything_that_waits_stands_still() -> None:
+    assert number(demand([0.0], [50.0], is_still=np.array([True]))) == 1
+
+
+def test_the_assignment_that_is_there_counts_where_it_is_known() -> None:
+    """By turns, 0 and 2 are of one member; by the real assignment they are not."""
+    rates = [70.0, 10.0, 70.0, 10.0]
+    good, bad = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+
+    assert number(demand(rates, members=2, owners=good)) == 2
+    assert number(demand(rates, members=2, owners=bad)) == 4
+
+
+def test_a_number_falls_only_if_it_would_not_soon_rise_again() -> None:
+    course = required(0.0, demand([19.0] * 10, members=3, expected_members=3), PROMISE)[1]
+
+    held, course = required(10.0, demand([17.5] * 10, members=3, expected_members=3), PROMISE, course)
+    fallen, _ = required(20.0, demand([17.0] * 10, members=3, expected_members=3), PROMISE, course)
+
+    assert (held.members, held.basis) == (3, Basis.HELD)
+    assert fallen.members == 2
+
+
+def test_what_waits_asks_for_no_more_while_members_are_missing() -> None:
+    first, course = required(0.0, demand([45.0] * 8, [2000.0] * 8, members=2, expected_members=2), PROMISE)
+
+    starting = demand([45.0] * 8, [2600.0] * 8, members=2, expected_members=4)
+    later, _ = required(10.0, starting, PROMISE, course)
+
+    assert later.members == first.members
+
+
+def test_nothing_falls_while_a_group_rebalances() -> None:
+    course = required(0.0, demand([45.0] * 8, members=4, expected_members=4), PROMISE)[1]
+
+    moving, course = required(10.0, demand([1.0] * 8, expected_members=4), PROMISE, course)
+    after_long, _ = required(320.0, demand([1.0] * 8, expected_members=4), PROMISE, course)
+
+    assert (moving.members, after_long.members) == (4, 1)
+
+
+def test_rates_raise_the_number_also_while_members_are_missing() -> None:
+    course = required(0.0, demand([45.0] * 8, members=4, expected_members=4), PROMISE)[1]
+
+    assert required(10.0, demand([90.0] * 8, members=2, expected_members=4), PROMISE, course)[0].members == 8
+
+
+def test_a_number_that_goes_on_after_a_restart_does_not_fall_before_the_members_are_known() -> None:
+    assert required(0.0, demand([1.0] * 8, expected_members=6), PROMISE)[0].members == 6
+
+
+def stepped_up(read_after: float) -> Required:
+    """From 2 members that read 200 together to 4."""
+    course: Course | None = None
+    for now in range(0, 400, 10):
+        members, read = (2, 200.0) if now < 60 else (4, read_after)
+        known = demand([90.0] * 4, [9000.0] * 4, members=members, expected_members=members, read=read)
+        found, course = required(float(now), known, PROMISE, course)
+    return found
+
+
+def test_members_that_read_no_more_than_fewer_are_taken_back_and_the_limit_is_named() -> None:
+    """What they write to or read from limits them."""
+    assert stepped_up(read_after=205.0)[:2] == (2, Basis.DOWNSTREAM)
+
+
+def test_members_that_read_more_stay() -> None:
+    assert stepped_up(read_after=390.0).members == 4
+
+
+def test_a_step_that_did_not_help_is_tried_again_later() -> None:
+    limited = Course(2, limit=2, limited_until=1000.0, seen=2)
+    known = demand([90.0] * 4, [9000.0] * 4, members=2, expected_members=2, read=200.0)
+
+    assert required(990.0, known, PROMISE, limited)[0].members == 2
+    assert required(1010.0, known, PROMISE, limited)[0].members == 4
+
+
+def followed(rates: Sequence[float], members: int, minutes: int, *, capacity: float = 100.0) -> list[int]:
+    """What a group asks for whose members are always as many as it asked for 40 s before."""
+    consumers = Consumers(100.0, (len(rates),), Assignor.COOPERATIVE_STICKY)
+    plant = Plant([consumers], np.zeros((1, len(rates))), np.array([members]))
+    course, asked = Course(members), [members] * 4
+    for now in range(10, 60 * minutes, 10):
+        there = asked[-4]
+        read = plant.step(now, 10.0, np.array([rates]) * 10.0, np.array([there], np.int64))
+        waiting = plant.waiting[0]
+        known = Demand(
+            np.array(rates, float),
+            waiting,
+            beyond_flight(waiting, np.array(rates, float), 10.0),
+            capacity,
+            (len(rates),),
+            read=float(read[0]) / 10.0,
+            members=there,
+            expected_members=asked[-1],
+        )
+        found, course = required(float(now), known, PROMISE, course)
+        asked.append(found.members)
+    return asked
+
+
+@pytest.mark.parametrize("start", [1, 20, 40])
+def test_a_constant_load_changes_nothing_after_ten_minutes(start: int) -> None:
+    asked = followed([S4 / 40] * 40, start, minutes=40)
+
+    assert set(asked[60:]) == {20}
+
+
+def test_a_capacity_that_is_overestimated_is_made_up_for() -> None:
+    """By what waits: a fifth too much capacity asks for too few members, and the lag of these for the rest."""
+    asked = followed([30.0] * 40, 10, minutes=40, capacity=120.0)
+
+    assert sum(asked[-60:]) / 60 >= 12
+
+
+def test_one_hot_partition_never_runs_a_group_to_its_maximum() -> None:
+    assert max(followed(zipf(0.7, S4), 10, minutes=60)) < 30
