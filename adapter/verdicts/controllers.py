@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from adapter.columns import Flags, Indexes, Seconds
 from adapter.verdicts.hpa import Behavior, Hpa, ScaleDown, ScalingRules
-from adapter.verdicts.recent import Changes, Counts, RecentCounts
+from adapter.verdicts.recent import Changes, Counts, RecentCounts, Window
 
 Milli = NDArray[np.float64]
 """Values of metrics in thousandths, rounded up; NaN: the metric failed."""
@@ -56,9 +56,16 @@ class Controllers:
             np.array([flags.tolerance if rules.tolerance is None else rules.tolerance for rules in direction])
             for direction in (ups, downs)
         )
-        self._up_windows, self._down_windows = list(lanes_by(up_seconds)), list(lanes_by(down_seconds))
         self._up_policies, self._down_policies = _Policies(ups), _Policies(downs)
         self.recommended = RecentCounts(len(hpas), max((*up_seconds, *down_seconds), default=0.0))
+        self._down_windows = [
+            (lanes, Window(self.recommended, seconds, lanes, "highest")) for seconds, lanes in lanes_by(down_seconds)
+        ]
+        self._up_windows = [
+            (lanes, Window(self.recommended, seconds, lanes, "lowest"))
+            for seconds, lanes in lanes_by(up_seconds)
+            if seconds > 0
+        ]
         self.added, self.removed = (
             Changes(len(hpas), policies.longest) for policies in (self._up_policies, self._down_policies)
         )
@@ -76,12 +83,13 @@ class Controllers:
         with np.errstate(divide="ignore", invalid="ignore"):
             proposed = self._proposed(values, spec, status, ready)
         is_out = (spec < self._lowest) | (spec > self._most)
-        if is_out.any():
+        is_any_out = bool(is_out.any())
+        if is_any_out:
             proposed = np.where(is_out & ~((spec == 0) & self._leaves_zero), -1, proposed)
         stable = self._stabilized(now, proposed, spec)
         self.recommended.append(now, proposed)
         desired = self._limited(now, stable, spec)
-        if is_out.any() or (proposed < 0).any():
+        if is_any_out or (proposed < 0).any():
             within_range = np.where(spec == 0, 0, np.clip(spec, self._least, self._most))
             desired = np.where(
                 proposed < 0, within_range, np.where(spec == 0, np.maximum(desired, self._least), desired)
@@ -114,11 +122,10 @@ class Controllers:
         """Without `behavior`, only scaling down waits. A record as old as the window no longer counts: the controller's
         syncs are never exactly one period apart."""
         highest, lowest = proposed.copy(), proposed.copy()
-        for seconds, lanes in self._down_windows:
-            highest[lanes] = np.maximum(highest[lanes], self.recommended.highest(now, seconds, lanes))
-        for seconds, lanes in self._up_windows:
-            if seconds > 0:
-                lowest[lanes] = np.minimum(lowest[lanes], self.recommended.lowest(now, seconds, lanes))
+        for lanes, window in self._down_windows:
+            highest[lanes] = np.maximum(highest[lanes], window.at(now))
+        for lanes, window in self._up_windows:
+            lowest[lanes] = np.minimum(lowest[lanes], window.at(now))
         stable: Counts = np.minimum(np.maximum(spec, lowest), highest)
         return stable if self._all_have_behavior else np.where(self._has_behavior, stable, highest)
 
@@ -143,10 +150,19 @@ class Controllers:
     def _limit(self, now: float, policies: "_Policies", lanes: Indexes, spec: Counts) -> Counts:
         """Returns the most or the least replicas that the policies of one direction allow some lanes."""
         starts = [
-            spec - self.added.within(now, seconds, lanes) + self.removed.within(now, seconds, lanes)
-            for seconds in policies.seconds[:, lanes]
+            self._replicas_before(now, longest, seconds[lanes], lanes, spec)
+            for longest, seconds in zip(policies.longest_of_row, policies.seconds, strict=True)
         ]
         return policies.limit(lanes, np.array(starts), spec)
+
+    def _replicas_before(self, now: float, longest: float, seconds: Seconds, lanes: Indexes, spec: Counts) -> Counts:
+        """Returns the replicas of some lanes so many seconds ago. `longest`: the largest of any lane's `seconds`."""
+        replicas = spec
+        if self.added.has_within(now, longest):
+            replicas = replicas - self.added.within(now, seconds, lanes)
+        if self.removed.has_within(now, longest):
+            replicas = replicas + self.removed.within(now, seconds, lanes)
+        return replicas
 
     def _remember(self, now: float, spec: Counts, desired: Counts) -> None:
         change = desired - spec
@@ -206,6 +222,7 @@ class _Policies:
                 self._is_used[row, lane], self._is_percent[row, lane] = True, policy.type == "Percent"
                 self._value[row, lane] = policy.value
         self.longest: Seconds = self.seconds.max(axis=0, initial=0.0)
+        self.longest_of_row: list[float] = self.seconds.max(axis=1, initial=0.0).tolist()
         self._sign = -1 if rules and isinstance(rules[0], ScaleDown) else 1
         self._is_disabled, self._takes_least = (
             np.array([each.select_policy == policy for each in rules], np.bool_) for policy in ("Disabled", "Min")
@@ -231,7 +248,8 @@ def _window(rules: ScalingRules, of_flag: float) -> float:
 
 
 def lanes_by(seconds: Sequence[float]) -> Iterator[tuple[float, Indexes | slice]]:
-    """Yields each window with its lanes."""
-    windows = sorted(set(seconds))
-    for window in windows:
-        yield window, slice(None) if len(windows) == 1 else np.flatnonzero(np.array(seconds) == window)
+    """Yields each window with its lanes: a slice, which costs less, where they are neighbours."""
+    for window in sorted(set(seconds)):
+        lanes = np.flatnonzero(np.array(seconds) == window)
+        first, last = int(lanes[0]), int(lanes[-1])
+        yield window, slice(first, last + 1) if last - first + 1 == len(lanes) else lanes

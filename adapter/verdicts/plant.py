@@ -1,7 +1,10 @@
 """A group of consumers as an autoscaler sees it, for many groups at once: replicas that start, join and leave, whole
 partitions that are divided among them, and what waits in each partition.
 
-Each group is a row ("lane") of numpy arrays. Within a step, all rates are constant."""
+Each group is a column ("lane") of numpy arrays, and its members are rows. A member reads the same share of what waits
+in each of its partitions. So a step computes only how much waits for each member. What waits in a partition follows
+from the share that is left, and is computed when rates change or partitions move. In between, all rates are constant.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adapter.columns import Indexes, Seconds
-from adapter.verdicts.owners import Assignor, Owners, owners_table
+from adapter.verdicts.owners import NOBODY, Assignor, Owners, owners_table
 from adapter.verdicts.recent import Counts
 
 Messages = NDArray[np.float64]
@@ -19,6 +22,19 @@ _OF_ALL = owners_table((1,), Assignor.RANGE)
 """Members that read all partitions together are as one that reads more."""
 _TINY = 1e-300
 """Messages: no member has less to read without having nothing."""
+_ALL = slice(None)
+_NOBODY = 0
+"""The row of the partitions that no member has. The rows of members follow it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Messages per second of each lane."""
+
+    busiest: Messages
+    """In the first partition."""
+    others: Messages
+    """In each other partition of weight 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +67,14 @@ class Consumers:
 class Plant:
     """Moves all lanes from step to step."""
 
-    def __init__(self, groups: Sequence[Consumers], waiting: Messages, members: Counts) -> None:
-        """`waiting`: messages in each partition (columns) of each group (rows) at the start, as wide as the widest."""
-        self.waiting = waiting.copy()
-        """Messages that nobody has read."""
-        self.uncommitted: Messages = np.zeros(len(groups))
+    def __init__(
+        self, groups: Sequence[Consumers], waiting: Messages, members: Counts, weights: Messages | None = None
+    ) -> None:
+        """`waiting`: messages in each partition (columns) of each group (rows) at the start, as wide as the widest.
+        `weights`: how much the partitions get, compared with others of the group; the first one's has no meaning. None:
+        all get the same."""
+        lanes, width = waiting.shape
+        self.uncommitted: Messages = np.zeros(lanes)
         """Messages that were read after the latest commit."""
         self._capacity, self._pause, self._commit = (
             np.array([getattr(group, name) for group in groups])
@@ -65,54 +84,159 @@ class Plant:
         self._is_shared = np.array([group.assignor is None for group in groups])
         self._most: Counts = np.array([1 if group.assignor is None else group.width for group in groups])
         self._width: Counts = np.array([group.width for group in groups])
-        self._first_rows, self._tables = _tables(groups, waiting.shape[1])
-        self._nobody = max(group.width for group in groups)
-        self._places = (np.arange(len(groups)) * (self._nobody + 1))[:, np.newaxis]
-        self._owners = self._owners_of(np.arange(len(groups)), members)
-        self._slots = self._owners + self._places
-        self._members = np.minimum(members, self._most)
+        self._first_rows, self._tables = _tables(groups, width)
+        exists = np.arange(width) < self._width[:, np.newaxis]
+        self._weights: Messages = exists.astype(float) if weights is None else np.where(exists, weights, 0.0)
+        self._weights[:, 0] = 0.0
+        self._by_weight = np.divide(1, self._weights, out=np.zeros_like(self._weights), where=self._weights > 0)
+        self._all_weights: Messages = self._weights.sum(axis=1)
+        self._lanes: Indexes = np.arange(lanes)
         self._given = members
-        self._stopped: Seconds = np.zeros(len(groups))
+        self._members = np.minimum(members, self._most)
+        self._owners = self._owners_of(self._lanes, self._members)
+        self._rows = int(self._members.max(initial=0)) + 1
+        """Those of members that are there, and of nobody."""
+        self._partitions: Messages = waiting.copy()
+        """What waited in each of them when this was computed last."""
+        shape = int(self._most.max()) + 1, lanes
+        self._loads, self._weight_of, self._longest = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        self._before, self._left, self._gathered = np.zeros(shape), np.ones(shape), np.zeros(shape)
+        self._net: Messages = np.zeros(shape)
+        """By how much the loads grow in a second."""
+        self._arriving = Arrivals(np.zeros(lanes), np.zeros(lanes))
+        self._seconds: Seconds = np.zeros(lanes)
+        """Since the shares were computed last."""
+        self._busiest_gathered: Messages = np.zeros(lanes)
+        self._stopped: Seconds = np.zeros(lanes)
         self._is_stopped = False
+        self._divide(self._lanes)
+        self.lag: Messages = self._loads.sum(axis=0)
+        """Messages that nobody has read."""
 
-    def step(self, now: float, seconds: float, arriving: Messages, members: Counts) -> Messages:
-        """Lets messages arrive in each partition and so many members of each group read for some seconds, until `now`.
-        Returns what each group read."""
+    def arrive(self, arriving: Arrivals) -> None:
+        """Lets so many messages arrive from now on."""
+        self._share(_ALL)
+        self._arriving = arriving
+        self._find_net(_ALL)
+
+    def step(self, now: float, seconds: float, members: Counts) -> Messages:
+        """Lets so many members of each group read for some seconds, until `now`. Returns what each group read."""
         if members is not self._given:
-            self._given = members
-            self._rebalance(np.minimum(members, self._most))
-        self.waiting += arriving
-        work = self._capacity * np.where(self._is_shared, members, 1) * (seconds - self._lost(seconds))
-        slots = self._slots.ravel()
-        loads = np.bincount(slots, self.waiting.ravel(), self._places[-1, 0] + self._nobody + 1).reshape(len(work), -1)
-        left = np.maximum(1 - work[:, np.newaxis] / np.maximum(loads, _TINY), 0.0)
-        left[:, self._nobody] = 1.0
-        kept = self.waiting * left.ravel()[slots].reshape(self.waiting.shape)
-        read: Messages = (self.waiting - kept).sum(axis=1)
-        self.waiting = kept
+            self._rebalance(members)
+        arrived = (self._arriving.busiest + self._arriving.others * self._all_weights) * seconds
+        loads = self._loads[: self._rows]
+        loads += self._net[: self._rows] * seconds
+        self._make_up_for_stops(seconds)
+        np.maximum(loads, 0.0, out=loads)
+        self._seconds += seconds
+        waited = self.lag + arrived
+        self.lag = loads.sum(axis=0)
+        read: Messages = waited - self.lag
         self._commit_some(now, seconds, read)
         return read
 
-    def _lost(self, seconds: float) -> Seconds | float:
-        """Returns for how long members do not read in a step, because of rebalances."""
+    @property
+    def busiest(self) -> Messages:
+        """What waits in the first partition of each lane."""
+        self._share(_ALL)
+        left = self._left[self._owners[:, 0], self._lanes]
+        waiting: Messages = self._partitions[:, 0] * left + self._busiest_gathered
+        return waiting
+
+    @property
+    def longest(self) -> Messages:
+        """What waits in the other partition of each lane in which most waits for its weight, divided by the weight."""
+        self._share(_ALL)
+        rows = slice(self._rows)
+        waiting = self._longest[rows] * self._left[rows]
+        waiting += self._gathered[rows]
+        waiting *= self._weight_of[rows] > 0
+        longest: Messages = waiting.max(axis=0)
+        return longest
+
+    def waiting(self, lanes: Indexes) -> Messages:
+        """Returns what waits in each partition (columns) of some lanes (rows)."""
+        self._share(lanes)
+        owners, at = self._owners[lanes], lanes[:, np.newaxis]
+        waiting: Messages = self._partitions[lanes] * self._left[owners, at]
+        waiting += self._weights[lanes] * self._gathered[owners, at]
+        waiting[:, 0] += self._busiest_gathered[lanes]
+        return waiting
+
+    def _share(self, lanes: Indexes | slice) -> None:
+        """Computes what is left of each message that waited, or has arrived since this was done last."""
+        seconds, rows = self._seconds[lanes], slice(self._rows)
+        if not seconds.any():
+            return
+        busiest, others = self._arriving.busiest[lanes] * seconds, self._arriving.others[lanes] * seconds
+        owner, at = self._owners[lanes, 0], self._lanes[: len(seconds)]
+        unread = self._loads[rows, lanes]
+        left = self._weight_of[rows, lanes] * others
+        left += self._before[rows, lanes]
+        left[owner, at] += busiest
+        np.maximum(left, _TINY, out=left)
+        np.divide(unread, left, out=left)
+        left[_NOBODY] = 1.0
+        self._busiest_gathered[lanes] = (self._busiest_gathered[lanes] + busiest) * left[owner, at]
+        self._left[rows, lanes] *= left
+        left *= self._gathered[rows, lanes] + others
+        self._gathered[rows, lanes], self._before[rows, lanes], self._seconds[lanes] = left, unread, 0.0
+
+    def _make_up_for_stops(self, seconds: float) -> None:
+        """Adds what members did not read in a step because of rebalances."""
         if not self._is_stopped:
-            return 0.0
-        lost: Seconds = np.minimum(self._stopped, seconds)
-        self._stopped -= lost
+            return
+        (stopped,) = np.nonzero(self._stopped)
+        lost = np.minimum(self._stopped[stopped], seconds)
+        self._loads[_NOBODY + 1 :, stopped] += lost * self._work(stopped)
+        self._stopped[stopped] -= lost
         self._is_stopped = bool(self._stopped.any())
-        return lost
+
+    def _work(self, lanes: Indexes | slice) -> Messages:
+        """Returns what one member reads in a second. In a share group, all are one."""
+        return self._capacity[lanes] * np.where(self._is_shared[lanes], self._given[lanes], 1)
+
+    def _find_net(self, lanes: Indexes | slice) -> None:
+        busiest, rows = self._arriving.busiest[lanes], slice(self._rows)
+        net = self._weight_of[rows, lanes] * self._arriving.others[lanes]
+        net[self._owners[lanes, 0], self._lanes[: len(busiest)]] += busiest
+        net[_NOBODY + 1 :] -= self._work(lanes)
+        self._net[rows, lanes] = net
 
     def _rebalance(self, members: Counts) -> None:
-        (changed,) = np.nonzero(members != self._members)
+        """In a share group, only the work changes."""
+        (changed,) = np.nonzero(members != self._given)
         if not len(changed):
             return
-        owners = self._owners_of(changed, members[changed])
-        moved = np.count_nonzero(owners != self._owners[changed], axis=1) / self._width[changed]
-        stopped = np.where(self._stops_all[changed], 1.0, moved) * self._pause[changed]
-        self._stopped[changed] += stopped
-        self._is_stopped = True
-        self._owners[changed], self._members[changed] = owners, members[changed]
-        self._slots[changed] = owners + self._places[changed]
+        self._given = members
+        divided = changed[np.minimum(members, self._most)[changed] != self._members[changed]]
+        self._move(divided, np.minimum(members, self._most)[divided])
+        self._find_net(changed)
+
+    def _move(self, lanes: Indexes, members: Counts) -> None:
+        owners = self._owners_of(lanes, members)
+        moved = np.count_nonzero(owners != self._owners[lanes], axis=1) / self._width[lanes]
+        self._stopped[lanes] += np.where(self._stops_all[lanes], 1.0, moved) * self._pause[lanes]
+        self._is_stopped = self._is_stopped or bool(len(lanes))
+        self._partitions[lanes] = self.waiting(lanes)
+        self._owners[lanes], self._members[lanes] = owners, members
+        self._rows = max(self._rows, int(self._members.max()) + 1)
+        self._divide(lanes)
+        self._rows = int(self._members.max()) + 1
+
+    def _divide(self, lanes: Indexes) -> None:
+        """Gives the partitions of some lanes to their owners."""
+        number, before, weights = len(lanes), self._partitions[lanes], self._weights[lanes]
+        slots = (self._owners[lanes] * number + np.arange(number)[:, np.newaxis]).ravel()
+        shape = len(self._loads), number
+        loads, weight_of = (
+            np.bincount(slots, column.ravel(), shape[0] * number).reshape(shape) for column in (before, weights)
+        )
+        longest = np.zeros(shape[0] * number)
+        np.maximum.at(longest, slots, (before * self._by_weight[lanes]).ravel())
+        self._longest[:, lanes], self._weight_of[:, lanes] = longest.reshape(shape), weight_of
+        self._loads[:, lanes], self._before[:, lanes] = loads, loads
+        self._left[:, lanes], self._gathered[:, lanes], self._busiest_gathered[lanes] = 1.0, 0.0, 0.0
 
     def _commit_some(self, now: float, seconds: float, read: Messages) -> None:
         """The latest commit within the step has all that was read until then."""
@@ -125,15 +249,14 @@ class Plant:
 
 
 def _tables(groups: Sequence[Consumers], width: int) -> tuple[Indexes, Owners]:
-    """Returns the first row of each group in one table of owners, in which partitions of nobody have the last place."""
-    nobody = max(group.width for group in groups)
+    """Returns the first row of each group in one table of the rows of owners."""
     kinds = list(dict.fromkeys((group.partitions, group.assignor) for group in groups))
     tables, firsts, first = [], {}, 0
     for kind in kinds:
         partitions, assignor = kind
         table = _OF_ALL if assignor is None else owners_table(partitions, assignor)
-        padded = np.full((len(table), width), nobody, np.int32)
-        padded[:, : sum(partitions)] = np.where(table < 0, nobody, table)
+        padded = np.full((len(table), width), _NOBODY, np.int32)
+        padded[:, : sum(partitions)] = np.where(table == NOBODY, _NOBODY, table + 1)
         tables.append(padded)
         firsts[kind], first = first, first + len(table)
     rows = np.array([firsts[group.partitions, group.assignor] for group in groups], np.intp)

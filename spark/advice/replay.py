@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from adapter.verdicts.hpa import Hpa
+from adapter.verdicts.load import Load
 from adapter.verdicts.plant import Consumers
-from adapter.verdicts.replay import Lane, Load, Replay, replayed
+from adapter.verdicts.replay import Replay, replayed
+from adapter.verdicts.scalers import Lane
 from spark.figures.model import Floats
 
 MOST_HOURS = 24

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from adapter.verdicts.load import Load
 from adapter.verdicts.plant import Consumers
-from adapter.verdicts.replay import Lane, Load, Replay
+from adapter.verdicts.replay import Replay
+from adapter.verdicts.scalers import Lane
 from spark.errors import Unusable
 from spark.figures.model import Flags, Floats
 from spark.replay.minutes import Minutes
@@ -121,8 +123,8 @@ def calibration_of(
 def as_served(minutes: Minutes, result: Replay) -> Courses:
     """With the time between reading and committing, in which a message still waits as far as anybody can see."""
     in_flight = in_flight_seconds(minutes)
-    wait = result.wait_seconds + np.where(np.nan_to_num(minutes.produced) > 0, in_flight, 0.0)
-    return Courses(result.lag, wait, result.replicas.astype(float))
+    wait = result.wait_seconds.astype(float) + np.where(np.nan_to_num(minutes.produced) > 0, in_flight, 0.0)
+    return Courses(result.lag.astype(float), wait, result.replicas.astype(float))
 
 
 def in_flight_seconds(minutes: Minutes) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from adapter.verdicts.hpa import Hpa, Metric, MetricIdentifier, MetricSource, MetricTarget
 from adapter.verdicts.plant import Consumers
 from adapter.verdicts.recent import Counts
-from adapter.verdicts.replay import Lane
+from adapter.verdicts.scalers import Lane, Served
 from spark.replay.calibration import load_of, members_of
 from spark.replay.minutes import Minutes
 
@@ -38,7 +38,7 @@ def lane_of_keda(minutes: Minutes, consumers: Consumers) -> Lane:
     target = MetricTarget(type="AverageValue", average_value=KEDA_LAG)
     metric = Metric(type="External", external=MetricSource(metric=MetricIdentifier(name="lag"), target=target))
     hpa = Hpa(max_replicas=KEDA_MOST, metrics=(metric,))
-    return replace(lane_with(minutes, consumers, hpa), most_served=float(KEDA_LAG * consumers.width))
+    return replace(lane_with(minutes, consumers, hpa), served=Served(most=float(KEDA_LAG * consumers.width)))
 
 
 def foreseen(minutes: Minutes, consumers: Consumers) -> Counts:

@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis.strategies import floats, integers, lists, tuples
 
-from adapter.verdicts.owners import Assignor
-from adapter.verdicts.plant import Consumers, Plant
+from adapter.verdicts.owners import Assignor, owners_table
+from adapter.verdicts.plant import Arrivals, Consumers, Plant
 
 
 def plant(*groups: Consumers, members: int = 1, waiting: float = 0.0) -> Plant:
@@ -19,17 +21,22 @@ def one(
 
 def step(it: Plant, arriving: float, members: int, now: float = 10.0) -> list[float]:
     """Ten seconds in which so many messages arrive in each partition; returns what was read."""
-    read: list[float] = it.step(
-        now, 10.0, np.full_like(it.waiting, arriving), np.full(len(it.waiting), members)
-    ).tolist()
+    each = np.full(len(it.lag), arriving / 10)
+    it.arrive(Arrivals(each, each))
+    read: list[float] = it.step(now, 10.0, np.full(len(it.lag), members)).tolist()
     return read
+
+
+def waiting_in(it: Plant, lane: int = 0) -> list[float]:
+    waiting: list[float] = it.waiting(np.array([lane]))[0].tolist()
+    return waiting
 
 
 def test_a_member_reads_what_it_can_and_the_rest_waits() -> None:
     it = plant(one())
 
     assert step(it, 130, 1) == [100]
-    assert it.waiting[0] == pytest.approx([30])
+    assert waiting_in(it) == pytest.approx([30])
 
 
 def test_members_read_whole_partitions() -> None:
@@ -37,7 +44,7 @@ def test_members_read_whole_partitions() -> None:
     it = plant(one(3), members=2)
 
     assert step(it, 65, 2) == [165]
-    assert sorted(it.waiting[0].round(6).tolist()) == [0, 15, 15]
+    assert sorted(waiting_in(it)) == pytest.approx([0, 15, 15])
 
 
 def test_nobody_reads_without_members_and_more_members_than_partitions_change_nothing() -> None:
@@ -76,18 +83,64 @@ def test_members_of_a_share_group_read_all_partitions_together() -> None:
 def test_groups_of_other_sizes_have_no_effect_on_one_another_and_nothing_is_lost() -> None:
     random = np.random.default_rng(3)
     groups = [Consumers(8.0, (5,)), Consumers(3.0, (2, 4), Assignor.RANGE), Consumers(50.0, (3,), assignor=None)]
-    arriving, members = random.uniform(0, 60, (40, 3, 6)), random.integers(0, 7, (40, 3))
-    arriving *= np.arange(6) < np.array([[each.width] for each in groups])
+    busiest, others = random.uniform(0, 6, (2, 40, 3))
+    members, weights = random.integers(0, 7, (40, 3)), random.uniform(0.1, 2, (3, 6))
 
-    together = Plant(groups, np.zeros((3, 6)), members[0])
-    alone = [Plant([each], np.zeros((1, each.width)), members[0, [at]]) for at, each in enumerate(groups)]
+    together = Plant(groups, np.zeros((3, 6)), members[0], weights)
+    alone = [
+        Plant([each], np.zeros((1, each.width)), members[0, [at]], weights[[at], : each.width])
+        for at, each in enumerate(groups)
+    ]
     read = np.zeros(3)
-    for at, (amounts, numbers) in enumerate(zip(arriving, members, strict=True)):
-        read += together.step(10.0 * at, 10.0, amounts, numbers)
+    for at, (first, rest, numbers) in enumerate(zip(busiest, others, members, strict=True)):
+        together.arrive(Arrivals(first, rest))
+        read += together.step(10.0 * at, 10.0, numbers)
         for lane, it in enumerate(alone):
-            it.step(10.0 * at, 10.0, amounts[[lane], : groups[lane].width], numbers[[lane]])
+            it.arrive(Arrivals(first[[lane]], rest[[lane]]))
+            it.step(10.0 * at, 10.0, numbers[[lane]])
 
-    assert together.waiting.sum(axis=1) + read == pytest.approx(arriving.sum(axis=(0, 2)))
+    arrived = 10 * (busiest + others * [weights[at, 1 : each.width].sum() for at, each in enumerate(groups)])
+    assert together.lag + read == pytest.approx(arrived.sum(axis=0))
     for lane, it in enumerate(alone):
-        assert together.waiting[lane, : groups[lane].width] == pytest.approx(it.waiting[0])
-    assert together.waiting.max() > 100
+        assert waiting_in(together, lane)[: groups[lane].width] == pytest.approx(waiting_in(it))
+        assert together.lag[lane] == pytest.approx(sum(waiting_in(together, lane)))
+    assert together.lag.max() > 100
+
+
+def by_hand(consumers: Consumers, weights: list[float], steps: list[tuple[float, float, int]]) -> list[float]:
+    """What waits in each partition, one after the other, after steps of ten seconds: busiest, others, members."""
+    waiting, before, stopped = [0.0] * consumers.width, steps[0][2], 0.0
+    table = owners_table(consumers.partitions, Assignor.RANGE)
+    for busiest, others, members in steps:
+        stopped += consumers.pause_seconds if members != before else 0.0
+        lost, before = min(stopped, 10.0), members
+        stopped -= lost
+        waiting = [
+            all_before + 10 * (others * weight if at else busiest)
+            for at, (all_before, weight) in enumerate(zip(waiting, weights, strict=True))
+        ]
+        owners = table[members].tolist()
+        loads = [sum(of for of, owner in zip(waiting, owners, strict=True) if owner == it) for it in range(members)]
+        left = [max(0.0, 1 - consumers.capacity * (10 - lost) / load) if load else 0.0 for load in loads]
+        waiting = [of * left[owner] for of, owner in zip(waiting, owners, strict=True)]
+    return waiting
+
+
+@given(
+    weights=lists(floats(0.1, 4), min_size=5, max_size=5),
+    steps=lists(tuples(floats(0, 30), floats(0, 30), integers(1, 5)), min_size=1, max_size=12),
+)
+def test_what_waits_in_each_partition_is_as_computed_one_by_one(
+    weights: list[float], steps: list[tuple[float, float, int]]
+) -> None:
+    consumers = Consumers(20.0, (5,), Assignor.RANGE, pause_seconds=7.0)
+    it = Plant([consumers], np.zeros((1, 5)), np.array([steps[0][2]]), np.array([weights]))
+    for at, (busiest, others, members) in enumerate(steps):
+        it.arrive(Arrivals(np.array([busiest]), np.array([others])))
+        it.step(10.0 * at, 10.0, np.array([members]))
+
+    expected = by_hand(consumers, weights, steps)
+    assert waiting_in(it) == pytest.approx(expected, abs=1e-6)
+    assert it.busiest[0] == pytest.approx(expected[0], abs=1e-6)
+    longest = max(of / weight for of, weight in zip(expected[1:], weights[1:], strict=True))
+    assert it.longest[0] == pytest.approx(longest, abs=1e-6)

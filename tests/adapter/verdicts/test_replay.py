@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 
+from adapter.verdicts.load import Load
 from adapter.verdicts.plant import Consumers
-from adapter.verdicts.replay import Lane, Load, replayed
+from adapter.verdicts.replay import replayed
+from adapter.verdicts.scalers import Lane, Served
 from tests.support.hpas import external, hpa, rules
 
 TEN = Consumers(10.0, (4,), commit_seconds=1.0, interval_seconds=15.0)
@@ -90,7 +92,7 @@ def test_replays_beside_one_another_are_as_those_alone() -> None:
 def test_an_hpa_asks_for_no_more_than_what_is_served_is_worth(most: float, replicas: int) -> None:
     """90,000 messages wait, and members read hardly anything."""
     load = Load(np.zeros(30), lag=90_000.0, wait_seconds=3600.0)
-    lane = Lane(load, Consumers(0.001, (12,)), hpa(external(average="1000"), most=12), most_served=most)
+    lane = Lane(load, Consumers(0.001, (12,)), hpa(external(average="1000"), most=12), served=Served(most))
     (result,) = replayed([lane])
 
     assert result.replicas[-1] == replicas

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from adapter.verdicts.assignment import Sharing
 from adapter.verdicts.owners import Assignor
-from adapter.verdicts.plant import Consumers, Plant
+from adapter.verdicts.plant import Arrivals, Consumers, Plant
 from adapter.verdicts.required import Basis, Course, Demand, Promise, Required, beyond_flight, required
 
 PROMISE = Promise(max_wait=30.0)
@@ -232,12 +232,13 @@ def test_a_step_that_did_not_help_is_tried_again_later() -> None:
 def followed(rates: Sequence[float], members: int, minutes: int, *, capacity: float = 100.0) -> list[int]:
     """What a group asks for whose members are always as many as it asked for 40 s before."""
     consumers = Consumers(100.0, (len(rates),), Assignor.COOPERATIVE_STICKY)
-    plant = Plant([consumers], np.zeros((1, len(rates))), np.array([members]))
+    plant = Plant([consumers], np.zeros((1, len(rates))), np.array([members]), np.array([rates]))
+    plant.arrive(Arrivals(np.array(rates[:1]), np.ones(1)))
     course, asked = Course(members), [members] * 4
     for now in range(10, 60 * minutes, 10):
         there = asked[-4]
-        read = plant.step(now, 10.0, np.array([rates]) * 10.0, np.array([there], np.int64))
-        waiting = plant.waiting[0]
+        read = plant.step(now, 10.0, np.array([there], np.int64))
+        waiting = plant.waiting(np.array([0]))[0]
         known = Demand(
             np.array(rates, float),
             waiting,

@@ -43,6 +43,6 @@ def test_the_oracle_has_a_member_for_each_partition_where_no_number_is_enough() 
 def test_kedas_hpa_is_served_no_more_lag_than_one_replica_for_each_partition_is_for() -> None:
     lane = lane_of_keda(WAVE, CONSUMERS)
 
-    assert lane.most_served == 120
+    assert lane.served.most == 120
     assert lane.hpa is not None
     assert (lane.hpa.max_replicas, lane.hpa.behavior) == (100, None)

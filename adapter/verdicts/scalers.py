@@ -1,0 +1,160 @@
+"""Who decides how many members a group has in a replay: HPAs, or what really happened."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from adapter.columns import Flags
+from adapter.verdicts.controllers import ControllerFlags, Controllers, Milli, lanes_by
+from adapter.verdicts.hpa import Hpa
+from adapter.verdicts.load import MINUTE, Load
+from adapter.verdicts.plant import Consumers, Messages
+from adapter.verdicts.recent import Counts, RecentCounts, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """How the metric that an HPA reads follows from the group's lag."""
+
+    most: float = np.inf
+    """Messages, above which more lag is not served."""
+    replica: float | None = None
+    """Messages for which one replica is asked; the metric is then a number of replicas. None: it is messages."""
+
+
+LAG = Served()
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One replay. Without an HPA, there are the members of `members`, minute by minute."""
+
+    load: Load
+    consumers: Consumers
+    hpa: Hpa | None = None
+    replicas: int = 1
+    """At the start."""
+    members: Counts | None = None
+    lag_is_known: Flags | None = None
+    """In which minutes an HPA gets a value; None: in all."""
+    served: Served = LAG
+
+
+class Scaler(Protocol):
+    """Who decides how many members there are."""
+
+    @property
+    def replicas(self) -> Counts: ...
+
+    @property
+    def changes(self) -> Counts: ...
+
+    def members(self, now: float) -> Counts:
+        """Returns those that read from now on."""
+
+    def sync(self, now: float, lag: Messages) -> None:
+        """Receives the lag that is served."""
+
+
+class Given:
+    """The members that really were there."""
+
+    def __init__(self, lanes: Sequence[Lane]) -> None:
+        given = [lane.members for lane in lanes if lane.members is not None]
+        self._members: Counts = np.stack(given, axis=1)
+        self.replicas: Counts = self._members[0]
+        self.changes: Counts = np.count_nonzero(np.diff(self._members, axis=0), axis=0).astype(np.int64)
+
+    def members(self, now: float) -> Counts:
+        self.replicas = self._members[int(now // MINUTE)]
+        return self.replicas
+
+    def sync(self, now: float, lag: Messages) -> None:
+        """Nothing follows from it."""
+
+
+class Autoscaled:
+    """The replicas of HPAs: each becomes a member some time after it is wanted, and leaves at once."""
+
+    def __init__(self, lanes: Sequence[Lane], flags: ControllerFlags) -> None:
+        groups = [lane.consumers for lane in lanes]
+        self._step = flags.sync_seconds
+        self._interval, starts = (
+            np.array([getattr(group, name) for group in groups]) for name in ("interval_seconds", "start_seconds")
+        )
+        joins = [group.start_seconds + group.join_seconds for group in groups]
+        self._wanted = RecentCounts(len(lanes), max(joins) + self._step)
+        self._starts, self._joins = (_Delays(seconds, self._step, self._wanted) for seconds in (starts.tolist(), joins))
+        self.replicas: Counts = np.array([lane.replicas for lane in lanes], np.int64)
+        self.changes: Counts = np.zeros(len(lanes), np.int64)
+        self._wanted.append(0.0, self.replicas)
+        self._changed_at = 0.0
+        self._seen: Messages = np.array([lane.load.lag for lane in lanes])
+        self._before = self._seen
+        self._intervals: list[float] = np.unique(self._interval).tolist()
+        always = np.ones(len(lanes[0].load.produced), np.bool_)
+        is_known = [always if lane.lag_is_known is None else lane.lag_is_known for lane in lanes]
+        self._is_known: Flags = np.stack(is_known, axis=1)
+        self._is_unknown_to_any: list[bool] = (~self._is_known.all(axis=1)).tolist()
+        hpas = [lane.hpa for lane in lanes if lane.hpa is not None]
+        self._controllers = Controllers(hpas, flags)
+        self._rows = max(len(hpa.metrics) for hpa in hpas)
+        self._reads_ready = any(metric.source.target.type == "Value" for hpa in hpas for metric in hpa.metrics)
+        self._most: Messages = np.array([lane.served.most for lane in lanes])
+        self._replica: Messages = np.array([lane.served.replica or 0.0 for lane in lanes])
+        self._serves_lag = all(lane.served == LAG for lane in lanes)
+
+    def members(self, now: float) -> Counts:
+        return self._for(now, self._joins)
+
+    def sync(self, now: float, lag: Messages) -> None:
+        """The controller reads the adapter's latest sample."""
+        self._sample(now, lag)
+        values: Milli = np.ceil(self._metric() * 1000)
+        minute = int((now - self._step) // MINUTE)
+        if self._is_unknown_to_any[minute]:
+            values = np.where(self._is_known[minute], values, np.nan)
+        ready = self._for(now, self._starts) if self._reads_ready else self.replicas
+        rows = np.broadcast_to(values, (self._rows, len(values))) if self._rows > 1 else values[np.newaxis]
+        desired = self._controllers.sync(now, rows, self.replicas, self.replicas, ready)
+        if (has_changed := desired != self.replicas).any():
+            self.changes += has_changed
+            self._changed_at = now
+            self.replicas = desired
+        self._wanted.append(now, desired)
+
+    def _sample(self, now: float, lag: Messages) -> None:
+        if len(self._intervals) == 1:
+            age = now % self._intervals[0]
+            if age < self._step:
+                self._seen = lag + (self._before - lag) * (age / self._step) if age else lag
+        else:
+            ages = np.mod(now, self._interval)
+            self._seen = np.where(ages < self._step, lag + (self._before - lag) * ages / self._step, self._seen)
+        self._before = lag
+
+    def _metric(self) -> Messages:
+        if self._serves_lag:
+            return self._seen
+        lag = np.minimum(self._seen, self._most)
+        return np.where(self._replica > 0, np.ceil(lag / np.maximum(self._replica, 1.0)), lag)
+
+    def _for(self, now: float, delays: "_Delays") -> Counts:
+        """Returns the replicas that have been wanted without a break for so many seconds."""
+        return self.replicas if now >= self._changed_at + delays.longest else delays.counts(now, len(self.replicas))
+
+
+class _Delays:
+    """For how long each lane must have wanted a replica."""
+
+    def __init__(self, seconds: Sequence[float], step: float, wanted: RecentCounts) -> None:
+        self.longest = max(seconds)
+        self._windows = [(lanes, Window(wanted, delay + step, lanes, "lowest")) for delay, lanes in lanes_by(seconds)]
+
+    def counts(self, now: float, lanes: int) -> Counts:
+        counts = np.empty(lanes, np.int64)
+        for chosen, window in self._windows:
+            counts[chosen] = window.at(now)
+        return counts
