@@ -248,6 +248,12 @@ class Commits:
                 else:
                     self.takeovers.note_reported(group)
 
+    def unmoved_since(self) -> dict[str, float]:
+        """Returns since when nothing was committed by groups that were behind in the last cycle. Call after the round
+        of commits, to learn whether earlier ones are still the latest."""
+        behind = self.takeovers.behind
+        return self.handovers.unmoved_since(behind) if behind else {}
+
     def _part(self, round_: CommitRound, number: int, answer: Answer[Columns], batch: int) -> AcceptedResponse:
         """Returns the accepted part of a response and records in `round_` what it refuses."""
         plan, columns = round_.plan, answer.content

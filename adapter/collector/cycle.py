@@ -17,7 +17,7 @@ from adapter.collector.current_rows import CurrentRows
 from adapter.collector.inventory import Inventory
 from adapter.collector.log_offsets import Ends
 from adapter.collector.members import Members, owners_of
-from adapter.collector.observed import Observation, nothing_read, observation_of
+from adapter.collector.observed import Observation, nothing_read, observation_of, with_latest_commits
 from adapter.collector.resting import Resting
 from adapter.collector.share_groups import ShareRound, Shares
 from adapter.columns import NO_COMMIT
@@ -88,6 +88,8 @@ class Gathered:
     commits: CommitRound | None = None
     """None: no broker could be asked, like the empty `gaps`."""
     gaps: tuple[float, ...] = ()
+    unmoved_since: Mapping[str, float] = field(default_factory=dict)
+    """Group in doubt -> since when nothing was written to its partition of the offsets topic."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,10 +216,11 @@ class Cycle:
         inventory.refresh_for_unknown_partitions(commits)
         inventory.refresh_for_uncoordinated_groups()
         observation = self._read_ends(commits, shares)
+        unmoved_since = self._commits.unmoved_since()
         self._members.describe_if_due(self._commits.directory, inventory.topology.brokers.keys())
         self._assignments.describe(self.members_asked, self._commits.directory, inventory.topology.brokers.keys())
         gaps = self._gaps(commits, shares)
-        return Gathered(observation, commits.unread, inventory.possible_groups(), commits, gaps)
+        return Gathered(observation, commits.unread, inventory.possible_groups(), commits, gaps, unmoved_since)
 
     def _may_have_been_known(self, group: str) -> bool:
         """Until it is known what is remembered, the group has rows without a value."""
@@ -289,6 +292,7 @@ class Cycle:
         seen, before = gathered.observation, self._rows.latest
         now, layout = self._clock.monotonic(), self._rows.layout
         is_behind = seen.is_doubtful & lacks_commit(seen.observed, before)
+        seen = with_latest_commits(seen, before, is_behind, gathered.unmoved_since)
         observed = without_steps_backward(seen.observed, before, seen.is_doubtful)
         observed = without_lost_commits(observed, before, is_described=self._inventory.is_described)
         in_doubt, topics_read = self._members.in_doubt(), self._members.topics_read

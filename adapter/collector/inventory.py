@@ -42,6 +42,9 @@ REFRESH_SECONDS = 30.0
 """Period of Metadata and ListGroups: a new group or partition is discovered within this time."""
 LIVING_SECONDS = 10.0
 """Period of asking which brokers are alive, because a deposed broker may not know that it was deposed."""
+LOG_END_SECONDS = 300.0
+"""Period of asking for the log ends of the offsets topic: a group that has not committed for longer is certain even if
+its next coordinator reports old commits."""
 MOST_ASKED = 3
 """The number of brokers asked for Metadata at a time, concurrently if they are slow."""
 MISPLACED_SECONDS = 30.0
@@ -79,7 +82,7 @@ class Inventory:
         self._listing_times = ListingTimes()
         self._proof = PlacementProof(brokers, liveness)
         self._rounds: list[Round] = []
-        self._newest_round = self._ends_asked = self._sought = NEVER
+        self._newest_round = self._log_ends_asked = self._sought = NEVER
         self._uncoordinated: frozenset[str] = frozenset()
         """Groups that no broker coordinated in the latest cycle."""
         self._metadata_from = NOBODY
@@ -122,7 +125,9 @@ class Inventory:
         handovers = self._commits.handovers
         self._heed_misplaced(handovers.misplaced, now)
         has_news |= bool(handovers.misplaced) or self._has_changed(now, growing)
-        handovers.follow(self._coordinating_topic)
+        asks_all = self._is_due(self._log_ends_asked, now, LOG_END_SECONDS)
+        self._log_ends_asked = now if asks_all else self._log_ends_asked
+        handovers.follow(self._coordinating_topic, asks_all=asks_all)
         self._list_groups(now)
         has_news = (has_news and not has_read) or has_undecided_topics(self.topology) or self._has_first_lists
         if has_news or self._is_due(self._topology_read, now):
@@ -131,9 +136,6 @@ class Inventory:
             self._read_topology(now, is_repeat=True)
         self._prove_placement(now)
         handovers.follow(self._coordinating_topic)
-        if self._commits.takeovers.behind and self._is_due(self._ends_asked, now):
-            self._ends_asked = now
-            handovers.ask_again(self._commits.takeovers.behind)
 
     @property
     def _coordinating_topic(self) -> Topic | None:

@@ -11,8 +11,8 @@ from adapter.collector.row_mapping import NO_ROWS
 from adapter.collector.share_groups import ShareRound, with_shares
 from adapter.columns import NEVER, NO_COMMIT, Codes, Flags, Offsets, Seconds, is_offset
 from adapter.lag.layout import Layout
-from adapter.lag.snapshot import NO_CAUSE, Cause, Causes, Observed, State, nothing_observed
-from adapter.lag.states import without_drift
+from adapter.lag.snapshot import NO_CAUSE, Cause, Causes, Observed, Snapshot, State, nothing_observed
+from adapter.lag.states import are_apart, without_drift
 from adapter.protocol.codes import NO_ERROR
 from adapter.settings.models import Isolation
 
@@ -31,6 +31,8 @@ class Observation:
     """Rows read from a broker that has only just come back, or taken over the group."""
     start_received: Seconds
     """When the log start was received, which may be in an earlier cycle."""
+    is_apart: Flags
+    """Rows whose log end was requested too late after the commit."""
 
 
 def observation_of(
@@ -49,14 +51,38 @@ def observation_of(
     is_doubtful = _with_commits(observed, layout, commits, causes)
     is_end_doubtful, end_sent = _with_ends(observed, layout, ends, batches, is_committed_only, causes)
     progress = with_shares(observed, is_doubtful, layout, share_topics, shares, causes)
-    observed = without_drift(replace(observed, causes=tuple(causes.known)), end_sent)
-    return Observation(observed, progress, is_doubtful | is_end_doubtful, np.full(len(layout), NEVER))
+    is_apart = are_apart(observed, end_sent)
+    observed = without_drift(replace(observed, causes=tuple(causes.known)), is_apart)
+    return Observation(observed, progress, is_doubtful | is_end_doubtful, np.full(len(layout), NEVER), is_apart)
 
 
 def nothing_read(layout: Layout, cause: Cause) -> Observation:
     observed = nothing_observed(layout, (NO_CAUSE, cause))
     observed.commit_cause[:] = 1
-    return Observation(observed, observed.committed, np.zeros(len(layout), dtype=bool), np.full(len(layout), NEVER))
+    nowhere = np.zeros(len(layout), dtype=bool)
+    return Observation(observed, observed.committed, nowhere, np.full(len(layout), NEVER), nowhere)
+
+
+def with_latest_commits(
+    seen: Observation, before: Snapshot, is_behind: Flags, unmoved_since: Mapping[str, float]
+) -> Observation:
+    """Replaces older commits by those read before if nothing has been committed since.
+
+    `unmoved_since` has the groups for which this was asked after their commits had been read."""
+    if not unmoved_since:
+        return seen
+    layout, since = before.layout, np.full(len(before.layout), np.inf)
+    for group, at in unmoved_since.items():
+        since[layout.spans[group]] = at
+    # What was received later was also requested later: log ends are never requested while commits are read.
+    is_latest = is_behind & ~seen.is_apart & (before.received > since)
+    committed = np.where(is_latest, before.committed, seen.observed.committed)
+    commit_cause = np.where(is_latest, 0, seen.observed.commit_cause).astype(np.int32)
+    return replace(
+        seen,
+        observed=replace(seen.observed, committed=committed, commit_cause=commit_cause),
+        progress=np.where(is_latest, committed, seen.progress),
+    )
 
 
 def _with_commits(observed: Observed, layout: Layout, commits: CommitRound, causes: Causes) -> Flags:

@@ -9,6 +9,9 @@ reports old commits until the next record is written to the partition, which may
 So a coordinator that reports less than was known is doubted until the partition's log end has moved, or for some
 minutes where that topic is hidden. One that has reported all that was known has read the partition: what it reports
 later is new, even if it is less.
+
+While the log end is the same as before the group was last read, nothing was committed since, and what was read then
+still holds, whatever the coordinator reports.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -20,11 +23,12 @@ import numpy as np
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.cluster.groups import NOBODY
 from adapter.cluster.topics import Topic, led_throughout
-from adapter.columns import NOT_KNOWN, Codes, Flags, Indexes, Offsets
+from adapter.columns import NEVER, NOT_KNOWN, Codes, Flags, Indexes, Offsets, Seconds
 from adapter.kafka.answers import Answer
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.protocol.codes import NO_ERROR, NOT_CAUGHT_UP, NOT_LEADING, UNKNOWN_TOPIC_OR_PARTITION
+from adapter.protocol.offset_responses import Columns as OffsetColumns
 from adapter.protocol.prepared_requests import LATEST, OffsetQuestion
 from adapter.settings.models import Isolation
 
@@ -127,45 +131,61 @@ class Takeovers:
 
 
 class Handovers:
-    """Which leaders of the offsets topic report all that they know by now. Used by one thread."""
+    """Which leaders of the offsets topic report all that they know by now, and since when nothing was written to its
+    partitions. Used by one thread."""
 
     def __init__(self, brokers: Brokers, liveness: Liveness) -> None:
         self._brokers = brokers
         self._liveness = liveness
         self._topic: Topic | None = None
         """The offsets topic as last seen; None: it does not show who coordinates which group."""
+        self.is_complete: Flags = np.zeros(0, dtype=bool)
+        """By partition: whether its leader reports all that it knows; False as long as it may be taking it over."""
         self._log_ends: Offsets = np.zeros(0, dtype=np.int64)
-        """By partition: as its leader reported it, or REFUSED; NOT_KNOWN as long as it may be taking the partition
-        over."""
+        """By partition: as one of its leaders reported it last, NOT_KNOWN, or REFUSED."""
+        self._unmoved_since: Seconds = np.zeros(0)
+        """By partition: when that log end was received first."""
+        self._received: Seconds = np.zeros(0)
+        """By partition: when it was received last."""
         self.misplaced: set[str] = set()
         """The groups that, since the last `follow`, a broker has reported although another one coordinates them by
         Metadata."""
 
-    @property
-    def is_complete(self) -> Flags:
-        """By partition: whether its leader reports all that it knows."""
-        is_complete: Flags = self._log_ends != NOT_KNOWN
-        return is_complete
-
-    def follow(self, topic: Topic | None) -> None:
-        """Ask for the log ends of the partitions whose leader is new, or did not report them last time."""
+    def follow(self, topic: Topic | None, *, asks_all: bool = False) -> None:
+        """Asks for the log ends of the partitions whose leader is new, or did not report them last time, or of all."""
         before, self._topic, self.misplaced = self._topic, topic, set()
-        if topic is None or (topic is before and self.is_complete.all()):
+        if topic is None or (topic is before and self.is_complete.all() and not asks_all):
             return
-        log_ends, kept = np.full(len(topic.leaders), NOT_KNOWN), np.flatnonzero(led_throughout(before, topic))
-        log_ends[kept] = self._log_ends[kept]
-        self._log_ends = log_ends
-        self._ask(topic, np.flatnonzero(~self.is_complete & (topic.leaders != NOBODY)))
+        if len(topic.leaders) != len(self._log_ends):
+            self._forget(len(topic.leaders))
+        self.is_complete = self.is_complete & led_throughout(before, topic)
+        self._ask(topic, np.flatnonzero((asks_all | ~self.is_complete) & (topic.leaders != NOBODY)))
 
-    def ask_again(self, groups: Iterable[str]) -> None:
-        """Asks the leaders for the log ends of these groups' partitions, as far as they have reported them before."""
-        if self._topic is not None:
-            partitions = np.unique([partition_of(group, len(self._log_ends)) for group in groups])
-            self._ask(self._topic, partitions[self._log_ends[partitions] >= 0])
+    def _forget(self, partitions: int) -> None:
+        self.is_complete = np.zeros(partitions, dtype=bool)
+        self._log_ends = np.full(partitions, NOT_KNOWN)
+        self._unmoved_since, self._received = np.full(partitions, np.inf), np.full(partitions, NEVER)
+
+    def unmoved_since(self, groups: Iterable[str]) -> dict[str, float]:
+        """Asks the leaders for the log ends of these groups' partitions, as far as they have reported them before.
+
+        Returns when the present log end was received first, from whichever leader: nothing was committed since. Groups
+        are missing whose log end was not received now."""
+        if self._topic is None:
+            return {}
+        places = {group: partition_of(group, len(self._log_ends)) for group in groups}
+        partitions = np.unique(np.fromiter(places.values(), dtype=np.intp))
+        before = self._received.copy()
+        self._ask(self._topic, partitions[self.is_complete[partitions] & (self._log_ends[partitions] >= 0)])
+        is_new = (self._received > before) & (self._log_ends >= 0)
+        return {group: float(self._unmoved_since[place]) for group, place in places.items() if is_new[place]}
 
     def log_end(self, group: str) -> int:
         """Returns the last known log end of the group's partition under its present leader; negative without one."""
-        return NOT_KNOWN if self._topic is None else int(self._log_ends[partition_of(group, len(self._log_ends))])
+        if self._topic is None:
+            return NOT_KNOWN
+        partition = partition_of(group, len(self._log_ends))
+        return int(self._log_ends[partition]) if self.is_complete[partition] else NOT_KNOWN
 
     def has_no_offsets_topic(self, node: int) -> bool:
         """Whether the topic is not only hidden from us. Unlike Metadata, this request makes no broker create it."""
@@ -182,10 +202,15 @@ class Handovers:
         self._liveness.note(answers)
         for node, answer in answers.items():
             if isinstance(answer, Answer):
-                columns, partition = answer.content, answer.content.shape.partition
-                is_over = np.isin(partition, places[node]) & ~np.isin(columns.error, HANDING_OVER)
-                log_ends = np.where(columns.error == NO_ERROR, columns.offset, REFUSED)
-                self._log_ends[partition[is_over]] = log_ends[is_over]
+                self._take(places[node], answer)
+
+    def _take(self, asked: Indexes, answer: Answer[OffsetColumns]) -> None:
+        columns, partition = answer.content, answer.content.shape.partition
+        is_over = np.isin(partition, asked) & ~np.isin(columns.error, HANDING_OVER)
+        log_ends = np.where(columns.error == NO_ERROR, columns.offset, REFUSED)[is_over]
+        places = partition[is_over]
+        self._unmoved_since[places[log_ends != self._log_ends[places]]] = answer.received
+        self._log_ends[places], self._received[places], self.is_complete[places] = log_ends, answer.received, True
 
     def is_final(self, group: str, node: int) -> bool:
         """Whether the node has loaded all the group's commits."""
@@ -195,7 +220,7 @@ class Handovers:
         if int(self._topic.leaders[partition]) != node:
             self.misplaced.add(group)
             return False
-        return bool(self._log_ends[partition] != NOT_KNOWN)
+        return bool(self.is_complete[partition])
 
 
 def _question(node: int, partitions: Indexes) -> OffsetQuestion:

@@ -90,9 +90,15 @@ def without_steps_backward(observed: Observed, before: Snapshot, is_doubtful: Fl
     return _without(observed, is_step_backward, OLDER_THAN_BEFORE)
 
 
-def without_drift(observed: Observed, end_sent: Seconds) -> Observed:
-    """Ignores a pair whose end was requested too late: messages produced in between would count as lag."""
-    return _without(observed, end_sent > observed.commit_received + MOST_SECONDS_APART, TOO_FAR_APART)
+def are_apart(observed: Observed, end_sent: Seconds) -> Flags:
+    """Whether the end was requested too late after the commit."""
+    is_apart: Flags = end_sent > observed.commit_received + MOST_SECONDS_APART
+    return is_apart
+
+
+def without_drift(observed: Observed, is_apart: Flags) -> Observed:
+    """Ignores pairs that are apart: messages produced in between would count as lag."""
+    return _without(observed, is_apart, TOO_FAR_APART)
 
 
 def without_commit_unknown(observed: Observed, before: Snapshot, is_remembered: Flags) -> Observed:
