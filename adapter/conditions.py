@@ -42,6 +42,7 @@ AUTOSCALERS = Definition("autoscalers", "Read", "HPAs can be read")
 AUTOSCALER_CHANGES = Definition("autoscaler-changes", "Written", "what annotations of HPAs ask for is done")
 PODS = Definition("pods", "Read", "pods of HPAs with Pods metrics can be read")
 API_SERVICE = Definition("api-service", "Registered", "kube-apiserver reads metrics here")
+SERIES = Definition("series", "Complete", "every group has its series")
 UPSTREAM = Definition("upstream", "Available", "the other server answers")
 CUSTOM_UPSTREAM = Definition("custom-metrics-upstream", "Available", "the other server of custom metrics answers")
 

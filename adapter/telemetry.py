@@ -2,7 +2,15 @@
 
 from functools import partial
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from adapter.conditions import Conditions
@@ -48,6 +56,11 @@ class Telemetry:
         self.errors = counter(
             "kafka_lag_adapter_broker_errors", "Requests to brokers that failed, by cause.", ["cluster", "cause"]
         )
+        self.last_success = gauge(
+            "kafka_lag_adapter_last_success_timestamp_seconds",
+            "When a cycle last read every row (Unix time); 0 before the first time.",
+            ["cluster"],
+        )
         self._requests = counter(
             "kafka_lag_adapter_broker_requests",
             "Requests sent to brokers, by Kafka's name for them; the library's own are not counted.",
@@ -61,6 +74,12 @@ class Telemetry:
             "When the serving certificate, and the CA if the adapter manages it, expire (Unix time).",
             ["certificate"],
         )
+        self.api_services = gauge(
+            "kafka_lag_adapter_api_service",
+            "Whether an APIService is ours, and whether it is available to kube-apiserver; NaN if it cannot be read.",
+            ["api_service", "state"],
+        )
+        self._build = gauge("kafka_lag_adapter_build_info", "1, with the version as a label.", ["version"])
         self.settings_changes = counter(
             "kafka_lag_adapter_settings_changes",
             "Changes of the settings file, by outcome: taken_over or refused.",
@@ -68,6 +87,10 @@ class Telemetry:
         )
         self.conditions = Conditions()
         self.registry.register(self.conditions)
+        ProcessCollector(registry=self.registry)
+
+    def show_build(self, version: str) -> None:
+        self._build.labels(version).set(1)
 
     def count_cycle(self, cluster: str, outcome: str, seconds: float) -> None:
         self._cycles.labels(cluster, outcome).inc()
@@ -81,7 +104,8 @@ class Telemetry:
 
     def forget(self, cluster: str) -> None:
         """Removes the series of a cluster that is no longer read."""
-        for metric in (self._cycles, self._duration, self.gap, self.age, self.rows, self.errors, self._requests):
+        of_clusters = (self._cycles, self._duration, self.gap, self.age, self.rows, self.errors, self._requests)
+        for metric in (*of_clusters, self.last_success):
             metric.remove_by_labels({"cluster": cluster})
         self.conditions.forget(cluster=cluster)
 

@@ -32,6 +32,7 @@ from adapter.errors import AdapterError, SettingsInvalid
 from adapter.history.writer_election import process_name
 from adapter.memory.keeper import Exchange
 from adapter.metrics.definitions import SERVED
+from adapter.metrics.series import CONTENT_TYPE, GroupSeries
 from adapter.reload.live_metrics import LiveMetrics
 from adapter.reload.settings_watch import SettingsWatch
 from adapter.repeating import Repeated
@@ -57,6 +58,7 @@ from apiservice.cluster_api.watch import Watch
 from apiservice.events import Events
 from apiservice.flags import Flags
 from apiservice.http import health
+from apiservice.http.group_series import GroupSeriesRoute
 from apiservice.http.server import Listener, Stages, listen, place_of, serve
 from apiservice.metrics_api.reads import MetricReads, Replies
 from apiservice.pods.watches import PodWatches
@@ -101,6 +103,7 @@ def run(flags: Flags, version: str) -> None:
     """Serves until a signal; raises SettingsInvalid with every problem of the flags and files."""
     with contextlib.ExitStack() as stack:
         telemetry = Telemetry()
+        telemetry.show_build(version)
         is_hanging = _serve(_prepare(flags, stack), flags, telemetry, version)
     if is_hanging:
         # The interpreter's exit would wait longer than we can: object-store libraries for pending requests, Python for
@@ -202,8 +205,8 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     )
     reviews = ClusterReviews(client)
     callers, stopping = Callers(reviews), threading.Event()
-    of_both_ports = health.routes(conditions, stopping, telemetry.exposition)
-    pods = PodWatches(client, lambda: autoscalers.namespaces_of_pods, conditions)
+    series, pods = _series(metrics, conditions), PodWatches(client, lambda: autoscalers.namespaces_of_pods, conditions)
+    of_both_ports = health.routes(conditions, stopping, telemetry.exposition, series.router)
     replies, kinds = Replies(clock.monotonic), ClusterKinds(client)
     api = ApiServer(
         [MetricReads(group, lambda: metrics.current, replies, pods.of, kinds.of) for group in API_GROUPS],
@@ -251,6 +254,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         Stages(on_started, on_stopping, end_of_collecting.start, flags.shutdown_delay_duration),
     )
     api.close()
+    series.close()
     _stop(*((part, 1.0) for part in beside))
     reviews.close()
     kinds.close()
@@ -300,6 +304,11 @@ def _registration(
         may_register=flags.register,
         groups=lambda: (EXTERNAL, *(CUSTOM if metrics.settings.custom_metrics.register_services else ())),
     )
+
+
+def _series(metrics: LiveMetrics, conditions: Conditions) -> GroupSeriesRoute:
+    series = GroupSeries(lambda: metrics.current, lambda: metrics.settings.series, conditions)
+    return GroupSeriesRoute(series.written, CONTENT_TYPE)
 
 
 def _lease(prepared: Prepared, identity: str, conditions: Conditions, is_needed: Callable[[], bool]) -> Lease | None:

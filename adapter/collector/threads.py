@@ -78,6 +78,7 @@ class Collector(Repeating):
         """Its values are served from now on: they are kept in the history and shown in the adapter's own metrics."""
         self._is_serving = True
         self._telemetry.age.labels(self.name).set_function(self._age)
+        self._telemetry.last_success.labels(self.name)
 
     def succeed(self, former: "Collector") -> None:
         """Call before `start`."""
@@ -143,6 +144,8 @@ class Collector(Repeating):
 
     def _count(self, outcome: Outcome, seconds: float) -> None:
         self._telemetry.count_cycle(self.name, outcome.completeness, seconds)
+        if outcome.completeness is Completeness.COMPLETE:
+            self._telemetry.last_success.labels(self.name).set(self._clock.time())
         for failure in outcome.failures:
             self._telemetry.errors.labels(self.name, failure.cause).inc()
         for gap in outcome.gaps:

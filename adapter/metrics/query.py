@@ -10,6 +10,7 @@ from adapter.metrics.access import Access, Audience
 from adapter.metrics.aggregation import Folding, MetricValue, oldest_of
 from adapter.metrics.definitions import DEFINITIONS, MetricDefinition, by_served_name
 from adapter.metrics.fallbacks import LOOK_SECONDS, Asked, Fallbacks
+from adapter.metrics.figures import Known
 from adapter.metrics.members import MemberReading, groups_in, problems_of_members, values_of_members
 from adapter.metrics.partitions import Readable, readable_in
 from adapter.metrics.problems import NoMatch, Problem, Reason, Refused, ValueUnavailable, refused
@@ -23,6 +24,7 @@ from adapter.settings.models import Fallback, NamedMetric, Replicas, Settings
 CHEAP_EFFORT = 1000
 """Steps that take about 5 ms."""
 STEPS_OF_MEMBER = 2
+LAG = "kafka_consumergroup_lag"
 OF_MEMBERS = " and ".join(each.served_name for each in DEFINITIONS if each.of_members)
 NEEDED = " (a partition needs a commit, or a rule or an HPA that names group and topics)"
 _UNKNOWN = {"cluster": Reason.CLUSTER_UNKNOWN, "group": Reason.GROUP_UNKNOWN, "topic": Reason.TOPIC_UNKNOWN}
@@ -65,6 +67,14 @@ class _Selected:
     version: int
     chosen: Sequence[Selection]
     problems: Sequence[Problem]
+
+    def listed(self) -> tuple[list[Selection], dict[tuple[str, str], Problem]]:
+        """Returns the groups without a problem, and cluster and group of the others with their first one."""
+        left_out: dict[tuple[str, str], Problem] = {}
+        for problem in self.problems:
+            left_out.setdefault((problem.cluster, problem.group), problem)
+        known = [without_groups(one, {g for c, g in left_out if c == one.view.cluster}) for one in self.chosen]
+        return known, left_out
 
 
 class Metrics:
@@ -136,6 +146,16 @@ class Metrics:
         self._fallbacks.known(value)
         return reading
 
+    def known(self) -> Known:
+        """Returns what a listing of lags covers, whoever may read it."""
+        chosen, left_out = self._selected(self._by_name[LAG], None, None, ()).listed()
+        return Known(chosen, frozenset(left_out), self._settings.collection.interval)
+
+    def is_shaped(self, group: str) -> bool:
+        """Whether a rule says how many replicas the group should have."""
+        rule = self._settings.rule_for(group)
+        return rule is not None and rule.replicas is not None
+
     def look_at_fallbacks(self) -> None:
         """Notes which values with a fallback are refused; call it every LOOK_SECONDS."""
         self._fallbacks.look(self._with_fallback, self._try)
@@ -170,13 +190,10 @@ class Metrics:
         may_list: bool = True,
     ) -> Reading:
         selected = self._selected(served, audience, shape, asked)
-        problems, views, chosen = selected.problems, selected.views, selected.chosen
+        problems, views = selected.problems, selected.views
         if problems and (asked or not (may_list and served.definition.is_listed)):
             raise refused(self._worded(served, problems[0], views), problems)
-        left_out: dict[tuple[str, str], Problem] = {}
-        for problem in problems:
-            left_out.setdefault((problem.cluster, problem.group), problem)
-        chosen = [without_groups(one, {g for c, g in left_out if c == one.view.cluster}) for one in chosen]
+        chosen, left_out = selected.listed()
         warnings = tuple(self._worded(served, problem, views) for problem in left_out.values())
         if problems and not any(one.entries for one in chosen):
             raise refused(some_of(warnings), problems)

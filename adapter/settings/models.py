@@ -241,6 +241,27 @@ class AutoscalerChanges(types.SettingsPart):
     """`maxReplicas` of the HPA: as many as can have a partition."""
 
 
+class Level(StrEnum):
+    """What one item of a table of groups is."""
+
+    GROUP = "group"
+    TOPIC = "topic"
+    """Of a group."""
+    PARTITION = "partition"
+
+
+class Series(types.SettingsPart):
+    """Values of all groups for Prometheus, on /metrics/groups of both ports; whoever reaches the plain one sees all."""
+
+    by: Level = Level.TOPIC
+    dialect: Literal["own", "kafka_exporter"] = "own"
+    """Whose names the metrics and labels have."""
+    cluster_label: types.SeriesLabel = "cluster"
+    """Prometheus's own `cluster` may be the name of a Kubernetes cluster."""
+    limit: types.Count = 20_000
+    """The number of series at most; the groups beyond are left out."""
+
+
 class Settings(types.SettingsPart):
     clusters: Annotated[tuple[Cluster, ...], Field(min_length=1)]
     collection: Collection = Collection()
@@ -253,6 +274,8 @@ class Settings(types.SettingsPart):
     """Who is asked for external metrics that this adapter does not serve; None: nobody."""
     custom_metrics: CustomMetrics = CustomMetrics()
     autoscalers: AutoscalerChanges = AutoscalerChanges()
+    series: Series | None = None
+    """None: there are none."""
 
     def rule_for(self, group: str) -> Rule | None:
         """Returns the first matching rule; rules that name their group are found by a lookup."""

@@ -20,6 +20,9 @@ LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 NOT_RESERVED = re.compile(r"(?!(?:status|finalize)$).*", re.IGNORECASE)
 TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 PARTITION_RANGE = re.compile(r"(?P<first>[0-9]{1,5})(?:\s*-\s*(?P<last>[0-9]{1,5}))?")
+SERIES_LABEL = re.compile(
+    r"(?!__|(?:bound|consumergroup|group|instance|job|partition|topic)$)[a-zA-Z_][a-zA-Z0-9_]{0,62}"
+)
 ENDS = "with a letter or digit at both ends"
 DNS_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -140,6 +143,13 @@ Partitions = Annotated[str, AfterValidator(lambda text: partition_numbers(text) 
 Count = Annotated[int, BeforeValidator(no_boolean), Field(ge=1, le=2**31 - 1)]
 """Of replicas or the like: Kubernetes counts them in 32 bits."""
 Messages = Annotated[int, BeforeValidator(no_boolean), Field(ge=0, le=LARGEST_OFFSET)]
+SeriesLabel = Annotated[
+    str,
+    matching(
+        SERIES_LABEL,
+        "must be letters, digits and '_', not begin with a digit or '__', and not be the name of another label",
+    ),
+]
 DnsLabel = Annotated[str, matching(DNS_LABEL, f"must be at most 63 lower-case letters, digits and '-', {ENDS}")]
 Name = Annotated[str, Field(min_length=1, max_length=8191)]
 """Brokers drop the connection for names of more than 32767 bytes."""

@@ -21,8 +21,8 @@ Exposition = Callable[[], tuple[bytes, str]]
 """Returns our own metrics in Prometheus's format: the bytes and their content type."""
 
 
-def routes(conditions: Conditions, stopping: Event, exposition: Exposition) -> APIRouter:
-    """While `stopping` is set, the process is not ready, so that Kubernetes removes its address."""
+def routes(conditions: Conditions, stopping: Event, exposition: Exposition, *others: APIRouter) -> APIRouter:
+    """While `stopping` is set, the process is not ready, so that Kubernetes removes its address. `others` are added."""
     router = APIRouter(default_response_class=PlainTextResponse, dependencies=[Depends(with_headers)])
     # Anybody may read it on the plain port, and writing it takes milliseconds.
     exposition = cached(TTLCache(1, EXPOSED_SECONDS))(exposition)
@@ -49,6 +49,8 @@ def routes(conditions: Conditions, stopping: Event, exposition: Exposition) -> A
         body, content_type = exposition()
         return Response(body, headers={**HEADERS, "content-type": content_type})
 
+    for each in others:
+        router.include_router(each)
     return router
 
 

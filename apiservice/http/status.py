@@ -4,6 +4,7 @@ AdapterError (adapter.errors, apiservice.auth)
 ├── BadRequest          the query is invalid: 400
 ├── PathUnknown         nothing is served there: 404
 ├── MethodNotAllowed    only GET is served: 405
+├── TooManyReaders      others read something large at the moment: 503
 └── UpstreamUnavailable another server of metrics has no usable answer: 503
 
 There is never a `Retry-After`: client-go would sleep and repeat inside one sync of the autoscaler."""
@@ -31,6 +32,10 @@ class PathUnknown(AdapterError):
 class MethodNotAllowed(AdapterError):
     def __init__(self, message: str = "the server does not allow this method on the requested resource") -> None:
         super().__init__(message)
+
+
+class TooManyReaders(AdapterError):
+    """Others read something large at the moment; the message says what."""
 
 
 class UpstreamUnavailable(AdapterError):
@@ -68,6 +73,7 @@ _CODES: tuple[tuple[type[AdapterError], int, str], ...] = (
     (MethodNotAllowed, 405, "MethodNotAllowed"),
     (ClusterUnreachable, 503, "ServiceUnavailable"),
     (ValueUnavailable, 503, "ServiceUnavailable"),
+    (TooManyReaders, 503, "ServiceUnavailable"),
     (UpstreamUnavailable, 503, "ServiceUnavailable"),
 )
 

@@ -91,7 +91,7 @@ def state_of(
     if found is None:
         return ApiServiceState(f"there is no APIService, so kube-apiserver serves no {group.title}", is_writable=True)
     holder = found["spec"].get("service") or {}
-    if (holder.get("namespace"), holder.get("name")) != (service.namespace, service.name):
+    if not is_ours(found, service):
         is_owned, is_managing = _is_owned(found, service), authorities is not None
         warning = f". Deleting the ClusterRole {service.owner} deletes it: first remove its ownerReferences"
         text = f"{_held(group, holder, service)}{warning if is_owned and not is_managing else ''}"
@@ -128,8 +128,7 @@ def _bundle_state(
 
 def may_serve_from(authority: x509.Certificate, found: Json | None, service: Service) -> bool:
     """Returns whether kube-apiserver can verify certificates of this CA, or asks somebody else."""
-    place = (found["spec"].get("service") or {}) if found else {}
-    if found is None or (place.get("namespace"), place.get("name")) != (service.namespace, service.name):
+    if found is None or not is_ours(found, service):
         return True
     return authority in (_certificates(found["spec"].get("caBundle") or "") or ())
 
@@ -162,11 +161,27 @@ def _held(group: ApiGroup, holder: Mapping[str, Any], service: Service) -> str:
 
 
 def _registered(found: Json, remark: str = "") -> ApiServiceState:
-    conditions = (found.get("status") or {}).get("conditions") or []
-    available: Json = next((each for each in conditions if each.get("type") == "Available"), {})
+    available = _available(found)
     if available.get("status") == "False":
         return ApiServiceState(f"kube-apiserver does not reach this adapter{remark}", str(available.get("message")))
     return ApiServiceState(f"{API_SERVICE.message}{remark}", is_registered=True)
+
+
+def is_ours(found: Json | None, service: Service) -> bool:
+    """Returns whether it leads to our Service."""
+    place = (found["spec"].get("service") or {}) if found else {}
+    return (place.get("namespace"), place.get("name")) == (service.namespace, service.name)
+
+
+def is_available(found: Json | None) -> bool:
+    """Returns whether kube-apiserver reaches the server."""
+    return found is not None and _available(found).get("status") == "True"
+
+
+def _available(found: Json) -> Json:
+    conditions = (found.get("status") or {}).get("conditions") or []
+    condition: Json = next((each for each in conditions if each.get("type") == "Available"), {})
+    return condition
 
 
 def without_owner(found: Json, service: Service) -> Json:

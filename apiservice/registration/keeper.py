@@ -14,7 +14,7 @@ from adapter.conditions import API_SERVICE, SERVING_CERTIFICATE
 from adapter.errors import AdapterError
 from adapter.repeating import Repeating
 from adapter.telemetry import Telemetry
-from apiservice.api_group import EXTERNAL, ApiGroup
+from apiservice.api_group import API_GROUPS, EXTERNAL, ApiGroup
 from apiservice.cluster_api.connection import Json
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.registration import api_service
@@ -26,6 +26,7 @@ from apiservice.tls.managed import Managed, managed_of, renewed
 logger = logging.getLogger(__name__)
 
 ROUND_SECONDS = 10.0
+NAN = float("nan")
 FIRST_SECONDS = 1.0  # until there is a certificate to serve
 
 
@@ -72,6 +73,7 @@ class Registration(Repeating):
         seen = {group: self._written(group, seen, managed) for group in seen}
         if managed and all(self._may_serve_from(managed.authorities[0], each) for each in seen.values()):
             self._spread = managed.authorities[0]
+        self._show(seen)
         states = [each.state for each in seen.values()]
         unregistered = [state for state in states if not state.is_registered]
         text = "; ".join(dict.fromkeys(state.text for state in unregistered or states))
@@ -81,6 +83,20 @@ class Registration(Repeating):
             self._conditions.fails(API_SERVICE, reason, text, details=details)
         else:
             self._conditions.holds(API_SERVICE, text)
+
+    def _show(self, seen: Mapping[ApiGroup, _Seen]) -> None:
+        gauge = self._telemetry.api_services
+        for group in API_GROUPS:
+            one = seen.get(group)
+            if one is None:
+                gauge.remove_by_labels({"api_service": group.api_service})
+                continue
+            is_ours, is_available = (
+                api_service.is_ours(one.document, self._service),
+                api_service.is_available(one.document),
+            )
+            for name, holds in (("ours", is_ours), ("available", is_available)):
+                gauge.labels(group.api_service, name).set(holds if one.is_known else NAN)
 
     def _seen(self, group: ApiGroup, managed: Managed | None) -> _Seen:
         try:

@@ -78,7 +78,7 @@ an empty one other than 0 removes what is there. At a path that ends in /-, the 
 {{/* settings.yaml: the values that are the adapter's settings. */}}
 {{- define "adapter.settings" -}}
 {{- $settings := dict -}}
-{{- range $key := list "clusters" "collection" "rules" "tenancy" "upstream" "customMetrics" "autoscalers" "metrics" "history" -}}
+{{- range $key := list "clusters" "collection" "rules" "tenancy" "upstream" "customMetrics" "autoscalers" "series" "metrics" "history" -}}
 {{- with index $.Values $key }}{{ $_ := set $settings $key . }}{{ end -}}
 {{- end -}}
 {{- toYaml $settings -}}

@@ -1,0 +1,76 @@
+"""The route of both ports for the series of groups: written in a thread, piece by piece, as fast as they are read."""
+
+import asyncio
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from fastapi import APIRouter, Request, Response
+from starlette.types import Receive, Scope, Send
+
+from apiservice.http.replies import HEADERS
+from apiservice.http.status import PathUnknown, TooManyReaders
+
+MOST_AT_ONCE = 4
+"""Readers; each keeps the views that it reads in memory."""
+FAST = 1
+"""The level of compression."""
+GZIP = 31
+"""What zlib calls the format."""
+
+Pieces = Callable[[], Iterator[bytes] | None]
+"""Returns the text in pieces; None: there are no series."""
+
+
+class GroupSeriesRoute:
+    """`content_type` is that of the text. `close` ends the thread."""
+
+    def __init__(self, pieces: Pieces, content_type: str) -> None:
+        self._pieces = pieces
+        self._headers = {**HEADERS, "content-type": content_type, "vary": "accept-encoding"}
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="group-series")
+        self.readers = 0
+        self.router = APIRouter()
+        self.router.add_api_route("/metrics/groups", self._answer, methods=["GET"], response_class=Response)
+
+    def close(self) -> None:
+        self._thread.shutdown(cancel_futures=True)
+
+    async def _answer(self, request: Request) -> Response:
+        pieces = self._pieces()
+        if pieces is None:
+            raise PathUnknown
+        if self.readers >= MOST_AT_ONCE:
+            raise TooManyReaders(f"{MOST_AT_ONCE} others read the series of groups at the moment")
+        if "gzip" not in request.headers.get("accept-encoding", ""):
+            return _Pieces(self, pieces, self._headers)
+        return _Pieces(self, _compressed(pieces), {**self._headers, "content-encoding": "gzip"})
+
+    async def send(self, pieces: Iterator[bytes], send: Send) -> None:
+        """Sends the body; the connection's protocol cancels it when the reader is gone."""
+        self.readers += 1
+        try:
+            while piece := await asyncio.get_running_loop().run_in_executor(self._thread, next, pieces, b""):
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        finally:
+            self.readers -= 1
+        await send({"type": "http.response.body", "body": b""})
+
+
+class _Pieces(Response):
+    """starlette's response in pieces would listen for the reader's end, which the protocol does for all."""
+
+    def __init__(self, route: GroupSeriesRoute, pieces: Iterator[bytes], headers: Mapping[str, str]) -> None:
+        super().__init__(headers=headers)
+        del self.headers["content-length"]
+        self._route, self._pieces = route, pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as ASGI calls it
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await self._route.send(self._pieces, send)
+
+
+def _compressed(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    packer = zlib.compressobj(FAST, wbits=GZIP)
+    yield from filter(None, map(packer.compress, pieces))
+    yield packer.flush()

@@ -1,0 +1,140 @@
+"""A real Prometheus scrapes the adapter: its own metrics and the series of groups, on both ports."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from local.adapter import SERVER_NAME, Adapter, own_kubeconfig, process
+from local.kafka.broker import Kafka
+from local.kubernetes.control_plane import ControlPlane
+from local.processes import wait_until
+from local.prometheus import Prometheus, problems_of_metrics, prometheus
+from tests.support.real import groups_to_read
+from tests.support.real.groups_to_read import COMMITS, MESSAGES
+
+PATH = "/metrics/groups"
+SECONDS = 60.0
+DASHBOARD = (
+    "sum(rate(kafka_topic_partition_current_offset{topic=~'$topic'}[1m])) by (topic)",
+    "sum(kafka_consumergroup_lag{topic=~'$topic'}) by (consumergroup, topic)",
+    "sum(delta(kafka_topic_partition_current_offset{topic=~'$topic'}[5m])/5) by (topic)",
+    "sum(delta(kafka_consumergroup_current_offset{topic=~'$topic'}[5m])/5) by (consumergroup, topic)",
+    "sum by(topic) (kafka_topic_partitions{topic=~'$topic'})",
+)
+"""What the dashboard for kafka_exporter that most people use asks for."""
+
+
+@pytest.fixture(scope="module")
+def scraped(
+    control_plane: ControlPlane, one_broker: Kafka, adapter: Adapter, rig_home: Path
+) -> Iterator[tuple[Adapter, Prometheus]]:
+    """An adapter with series, and a Prometheus with a token that may get the paths. `adapter` has made the groups."""
+    del adapter
+    settings = groups_to_read.settings(one_broker) | {"series": {"by": "partition"}}
+    token = _token_of_prometheus(control_plane)
+    with process(rig_home / "adapter-with-series", settings, own_kubeconfig(control_plane)) as running:
+        secure: dict[str, Any] = {
+            "scheme": "https",
+            "authorization": {"credentials": token},
+            "tls_config": {"ca_file": str(running.serving.authority), "server_name": SERVER_NAME},
+        }
+        jobs = [
+            _job("plain", running.metrics_port, PATH),
+            _job("own", running.metrics_port, "/metrics"),
+            _job("secure", running.port, PATH) | secure,
+        ]
+        with prometheus(rig_home / "prometheus", jobs) as scraping:
+            yield running, scraping
+
+
+def _job(name: str, port: int, path: str) -> dict[str, Any]:
+    return {"job_name": name, "metrics_path": path, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
+
+
+def _token_of_prometheus(plane: ControlPlane) -> str:
+    """Of a ServiceAccount that may get the paths, and nothing else."""
+    named: dict[str, Any] = {"name": "prometheus", "namespace": "default"}
+    group = "rbac.authorization.k8s.io"
+    role = {"rules": [{"nonResourceURLs": ["/metrics", PATH], "verbs": ["get"]}]}
+    binding = {
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "prometheus"},
+        "subjects": [{"kind": "ServiceAccount", **named}],
+    }
+    plane.apply(
+        [
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": named},
+            {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": "prometheus"}, **role},
+            {"apiVersion": f"{group}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "prometheus"}, **binding},
+        ]
+    )
+    users = yaml.safe_load(plane.kubeconfig_for_service_account("default", "prometheus").read_text())["users"]
+    return str(users[0]["user"]["token"])
+
+
+def wait_for(scraping: Prometheus, expression: str, expected: dict[tuple[str, ...], float], *labels: str) -> None:
+    def is_there() -> bool:
+        found = scraping.query(expression)
+        return {tuple(each[label] for label in labels): value for each, value in found} == expected
+
+    wait_until(is_there, f"{expression} to be {expected}", SECONDS)
+
+
+def test_prometheus_has_the_lag_of_each_partition_from_both_ports(scraped: tuple[Adapter, Prometheus]) -> None:
+    lags = {
+        (job, group, topic, str(partition)): float(MESSAGES.get((topic, partition), 0) - committed)
+        for job in ("plain", "secure")
+        for group, commits in COMMITS.items()
+        for (topic, partition), committed in commits.items()
+    }
+    expression = f'kafka_consumergroup_lag{{group=~"{"|".join(COMMITS)}"}} and on (job, group, topic, partition) '
+    expression += "kafka_consumergroup_committed_offset"
+
+    wait_for(scraped[1], expression, lags, "job", "group", "topic", "partition")
+
+
+def test_prometheus_has_version_conditions_and_the_time_of_the_last_success(
+    scraped: tuple[Adapter, Prometheus],
+) -> None:
+    running, scraping = scraped
+    wait_for(scraping, "count(kafka_lag_adapter_build_info)", {(): 1})
+    wait_for(scraping, 'kafka_lag_adapter_condition{condition="values", status="true"}', {("main",): 1}, "cluster")
+    wait_for(scraping, "time() - kafka_lag_adapter_last_success_timestamp_seconds < bool 60", {("main",): 1}, "cluster")
+    wait_for(scraping, "process_resident_memory_bytes > bool 1e6", {("own",): 1}, "job")
+
+    assert running.process.is_running
+
+
+@pytest.mark.parametrize("path", ["/metrics", PATH])
+def test_promtool_has_nothing_to_say_of_the_metrics(scraped: tuple[Adapter, Prometheus], path: str) -> None:
+    status, text = scraped[0].get_plain(path)
+
+    assert status == 200
+    assert b"kafka" in text
+    assert problems_of_metrics(text) == ""
+
+
+def test_the_secure_port_shows_the_series_only_to_who_may_get_the_path(scraped: tuple[Adapter, Prometheus]) -> None:
+    status, body = scraped[0].get(PATH)
+
+    assert status == 403
+    assert b"kafka_consumergroup" not in body
+
+
+def test_in_kafka_exporters_dialect_every_query_of_its_dashboard_returns_data(
+    scraped: tuple[Adapter, Prometheus],
+) -> None:
+    """The running adapter takes over the changed settings."""
+    running, scraping = scraped
+    settings = yaml.safe_load(running.settings.read_text())
+    settings["series"] = {"by": "partition", "dialect": "kafka_exporter"}
+    running.settings.write_text(yaml.safe_dump(settings))
+    queries = [query.replace("$topic", "read-.*") for query in DASHBOARD]
+    wait_until(lambda: all(scraping.query(query) for query in queries), "data for every query", SECONDS)
+
+    of_ledger = "sum(kafka_consumergroup_lag{consumergroup='ledger', topic='read-orders', job='plain'}) by (topic)"
+    wait_for(scraping, of_ledger, {("read-orders",): 1064.0}, "topic")
+
+    assert problems_of_metrics(running.get_plain(PATH)[1]) == ""
