@@ -32,7 +32,7 @@ from adapter.errors import AdapterError, SettingsInvalid
 from adapter.history.writer_election import process_name
 from adapter.memory.keeper import Exchange
 from adapter.metrics.definitions import SERVED
-from adapter.metrics.series import CONTENT_TYPE, GroupSeries
+from adapter.overview.series import CONTENT_TYPE, GroupSeries
 from adapter.reload.live_metrics import LiveMetrics
 from adapter.reload.settings_watch import SettingsWatch
 from adapter.repeating import Repeated

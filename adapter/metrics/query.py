@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from adapter.clock import Clock, utc_text
 from adapter.errors import MetricUnknown, some_of
@@ -10,7 +11,6 @@ from adapter.metrics.access import Access, Audience
 from adapter.metrics.aggregation import Folding, MetricValue, oldest_of
 from adapter.metrics.definitions import DEFINITIONS, MetricDefinition, by_served_name
 from adapter.metrics.fallbacks import LOOK_SECONDS, Asked, Fallbacks
-from adapter.metrics.figures import Known
 from adapter.metrics.members import MemberReading, groups_in, problems_of_members, values_of_members
 from adapter.metrics.partitions import Readable, readable_in
 from adapter.metrics.problems import NoMatch, Problem, Reason, Refused, ValueUnavailable, refused
@@ -75,6 +75,17 @@ class _Selected:
             left_out.setdefault((problem.cluster, problem.group), problem)
         known = [without_groups(one, {g for c, g in left_out if c == one.view.cluster}) for one in self.chosen]
         return known, left_out
+
+
+class Known(NamedTuple):
+    """What a listing of lags covers."""
+
+    chosen: Sequence[Selection]
+    """Of the groups whose lag is known."""
+    left_out: frozenset[tuple[str, str]]
+    """Cluster and group of those whose lag is not."""
+    interval: float
+    """Between two cycles."""
 
 
 class Metrics:

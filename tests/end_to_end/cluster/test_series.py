@@ -83,7 +83,7 @@ def wait_for(scraping: Prometheus, expression: str, expected: dict[tuple[str, ..
 
 
 def test_prometheus_has_the_lag_of_each_partition_from_both_ports(scraped: tuple[Adapter, Prometheus]) -> None:
-    lags = {
+    lags: dict[tuple[str, ...], float] = {
         (job, group, topic, str(partition)): float(MESSAGES.get((topic, partition), 0) - committed)
         for job in ("plain", "secure")
         for group, commits in COMMITS.items()
@@ -98,13 +98,12 @@ def test_prometheus_has_the_lag_of_each_partition_from_both_ports(scraped: tuple
 def test_prometheus_has_version_conditions_and_the_time_of_the_last_success(
     scraped: tuple[Adapter, Prometheus],
 ) -> None:
-    running, scraping = scraped
+    _, scraping = scraped
     wait_for(scraping, "count(kafka_lag_adapter_build_info)", {(): 1})
     wait_for(scraping, 'kafka_lag_adapter_condition{condition="values", status="true"}', {("main",): 1}, "cluster")
     wait_for(scraping, "time() - kafka_lag_adapter_last_success_timestamp_seconds < bool 60", {("main",): 1}, "cluster")
-    wait_for(scraping, "process_resident_memory_bytes > bool 1e6", {("own",): 1}, "job")
 
-    assert running.process.is_running
+    wait_for(scraping, "process_resident_memory_bytes > bool 1e6", {("own",): 1}, "job")
 
 
 @pytest.mark.parametrize("path", ["/metrics", PATH])

@@ -13,12 +13,12 @@ import numpy as np
 from adapter.columns import Indexes, Offsets, Seconds
 from adapter.conditions import SERIES, Conditions
 from adapter.errors import AdapterError
-from adapter.metrics import figures
 from adapter.metrics.definitions import DEFINITIONS
-from adapter.metrics.figures import Figure, Known, Part, parts_of
-from adapter.metrics.query import Metrics
+from adapter.metrics.query import Known, Metrics
 from adapter.metrics.requirement import Operator, Requirement
 from adapter.metrics.store import ClusterView
+from adapter.overview import figures
+from adapter.overview.figures import Figure, Part, parts_of
 from adapter.settings.models import Level, Series
 
 LINES_AT_ONCE = 500

@@ -2,7 +2,7 @@
 
 The groups are those of a listing of lags, with the same rows, so that these figures never contradict a read."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
@@ -13,23 +13,12 @@ from adapter.columns import Flags, Indexes, Seconds
 from adapter.lag.demand import losses_in, rates_in, waits_in
 from adapter.lag.ring import Track
 from adapter.metrics.demand import window_of
-from adapter.metrics.selection import Selection
+from adapter.metrics.query import Known
 from adapter.metrics.store import ClusterView
 from adapter.settings.models import Level
 
 ROWS_AT_ONCE = 8192
 """Bounds the memory of a column, and the time for which computing it holds up other threads."""
-
-
-class Known(NamedTuple):
-    """What a listing of lags covers."""
-
-    chosen: Sequence[Selection]
-    """Of the groups whose lag is known."""
-    left_out: frozenset[tuple[str, str]]
-    """Cluster and group of those whose lag is not."""
-    interval: float
-    """Between two cycles."""
 
 
 class Part(NamedTuple):

@@ -1,0 +1,1 @@
+"""All groups at once, as people and dashboards look at them: columns, and series for Prometheus."""
