@@ -2,7 +2,8 @@
 
 import time as _time
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Protocol
 
 _SINCE_BOOT = getattr(_time, "CLOCK_BOOTTIME", _time.CLOCK_MONOTONIC)
@@ -13,6 +14,16 @@ time = _time.time
 def monotonic() -> float:
     """On Linux it also counts while the machine is suspended, so that what was read before does not look new."""
     return _time.clock_gettime(_SINCE_BOOT)
+
+
+@cache
+def boot_id() -> str | None:
+    """Returns the kernel's name for the time since it booted, during which `monotonic` counts on over restarts of this
+    process; None on other systems than Linux."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return None
 
 
 def is_due(last: float, period: float, now: float, interval: float) -> bool:

@@ -69,6 +69,7 @@ from apiservice.tls.issuing import service_names
 from apiservice.upstream.live import Upstreams
 
 if TYPE_CHECKING:
+    from adapter.history.reading.recall import Recall
     from adapter.history.writer import HistoryWriter
 
 logger = logging.getLogger(__name__)
@@ -188,6 +189,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     history = _history(settings, telemetry, identity, lease)
     keep = None if history is None else history.append
     metrics = LiveMetrics(settings, telemetry, clock, keep, _exchange(flags.last_commits_config_map, client))
+    recall = _recall(metrics, conditions)
     autoscalers = Autoscalers(
         lambda: metrics.current.names,
         metrics.ask,
@@ -224,7 +226,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     registration = _registration(prepared, flags, metrics, telemetry, tls if is_managing else None)
     # Where the Secret is the source, the files hold only the bootstrap pair.
     reloading = None if is_managing else Repeated("serving-certificate", partial(tls.reload, conditions))
-    beside = (authentication, hpas, pods, *upstreams, registration, reloading, hpa_changes, events)
+    beside = (authentication, hpas, pods, *upstreams, registration, reloading, hpa_changes, events, recall)
     # The history includes the final cycle, and another replica continues it afterwards.
     collecting = (
         (changes, COLLECTOR_STOP_SECONDS),
@@ -261,7 +263,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     end_of_collecting.join()
     metrics.memory.stop(MEMORY_STOP_SECONDS)
     logger.info("stopped")
-    return any(each.is_hanging for each in upstreams) or (history is not None and history.is_hanging)
+    return any(each is not None and each.is_hanging for each in (*upstreams, history, recall))
 
 
 class _Part(Protocol):
@@ -332,8 +334,18 @@ def _history(settings: Settings, telemetry: Telemetry, writer: str, lease: Lease
     from adapter.history.files import files_at  # noqa: PLC0415 - see above
     from adapter.history.writer import HistoryWriter  # noqa: PLC0415 - see above
 
-    files = files_at(settings.history.location)
-    return HistoryWriter(settings.history, files, HistoryTelemetry(telemetry), clock, writer, lease)
+    files, own = files_at(settings.history.location), HistoryTelemetry(telemetry)
+    return HistoryWriter(settings.history, files, own, clock, writer, lease, clock.boot_id())
+
+
+def _recall(metrics: LiveMetrics, conditions: Conditions) -> "Recall | None":
+    if metrics.settings.history.location is None:
+        return None
+    from adapter.history.files import files_at  # noqa: PLC0415 - as for the writer
+    from adapter.history.reading.recall import Recall  # noqa: PLC0415 - as for the writer
+
+    files, interval = files_at(metrics.settings.history.location), metrics.settings.collection.interval
+    return Recall(files, lambda: metrics.collectors, interval, conditions, clock, clock.boot_id())
 
 
 def _favour_readers() -> None:

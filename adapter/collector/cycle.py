@@ -25,7 +25,8 @@ from adapter.history.sample import NOT_ASKED, Sample
 from adapter.kafka.answers import BrokersUnreachable, Failure
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
-from adapter.lag.ring import empty_ring, followed_by
+from adapter.lag.earlier import preceded_by
+from adapter.lag.ring import Ring, empty_ring, followed_by
 from adapter.lag.rules import Asked, Watching, treatment_of, updated_treatment
 from adapter.lag.snapshot import Cause, Causes, Observed, Snapshot, State
 from adapter.lag.states import (
@@ -135,6 +136,7 @@ class Cycle:
         self._assignments = Assignments(brokers, self._liveness)
         self._rows = CurrentRows(watching, self._commits, self._shares)
         self._ring = empty_ring()
+        self._past: Ring | None = None
         self._inventory = Inventory(brokers, self._liveness, watching, self._commits, self._rows, clock.monotonic)
         self._resting = Resting(watching.interval)
         self._treatment_of = Latest(treatment_of)
@@ -153,8 +155,12 @@ class Cycle:
     def follow(self, former: "Cycle") -> None:
         """Takes over what another cycle of this cluster saw of the movement of offsets. Call before the first one."""
         self._rows.follow(former._rows.latest)
-        self._ring = former._ring
+        self._ring, self._past = former._ring, former._past
         self._resting = Resting(self._watching.interval, former._resting)
+
+    def precede(self, past: Ring) -> None:
+        """Has the next cycle take over what moved before the first one. Any thread may call it."""
+        self._past = past
 
     def remembered(self, *, everything: bool = False) -> ClusterMemory:
         """Returns what is known of the groups that the settings or HPAs name, or of all; any thread may call it."""
@@ -168,6 +174,8 @@ class Cycle:
         self._began_at = self._clock.time()
         self._rows.follow_clock(self._began_at, self._clock.monotonic())
         self._recall_others()
+        if (past := self._past) is not None:
+            self._ring, self._past = preceded_by(self._ring, past), None
         # If a broker fails, leaders and coordinators move, so Metadata is read before it is due.
         has_news = bool(self._liveness.failures) or self._liveness.is_somebody_absent or self._ends.have_moved
         self._liveness.begin_cycle()

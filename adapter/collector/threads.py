@@ -13,6 +13,8 @@ from adapter.errors import some_of
 from adapter.history.sample import Keep
 from adapter.kafka.answers import Failure, FailureCause
 from adapter.kafka.client import Brokers
+from adapter.lag.earlier import Wanted
+from adapter.lag.ring import Ring
 from adapter.lag.rules import Asked, Watching, judges_movement
 from adapter.lag.snapshot import State
 from adapter.lag.values import states_of
@@ -20,7 +22,7 @@ from adapter.memory.keeper import MemoryKeeper
 from adapter.memory.value import ClusterMemory
 from adapter.metrics.store import Store
 from adapter.repeating import Repeating
-from adapter.settings.models import Cluster, Settings
+from adapter.settings.models import Cluster, Isolation, Settings
 from adapter.telemetry import Telemetry
 
 LEAST_SECONDS = 1.0
@@ -61,7 +63,8 @@ class Collector(Repeating):
         self._brokers = Brokers(cluster, lambda request: telemetry.count_request(cluster.name, request))
         self._keep = keep
         self._is_serving = self._lacked_topic_ids = False
-        self._cycle = Cycle(Watching(settings, cluster.name), self._brokers, self.feed, clock, memory)
+        self._watching = Watching(settings, cluster.name)
+        self._cycle = Cycle(self._watching, self._brokers, self.feed, clock, memory)
         self._due = self._patient_until = clock.monotonic()
         self._has_begun = False
         """Whether a cycle has read every known group, or waiting longer is useless."""
@@ -85,6 +88,20 @@ class Collector(Repeating):
         if former.basis[0] == self.basis[0]:
             self._cycle.recall(former.remembered(everything=True))
             self._cycle.follow(former._cycle)
+
+    @property
+    def rows_to_recall(self) -> Wanted | None:
+        """Returns the rows whose past the history may have; None until the first cycles have shown them."""
+        layout = self.feed.view.layout
+        if not self._has_begun or not len(layout):
+            return None
+        isolation_of = self._watching.isolation_of
+        is_committed_only = [isolation_of(group) is Isolation.READ_COMMITTED for group in layout.groups]
+        return Wanted(self.name, layout, np.array(is_committed_only, dtype=bool)[layout.group])
+
+    def precede(self, past: Ring) -> None:
+        """Takes over what moved before the first cycle."""
+        self._cycle.precede(past)
 
     def remembered(self, *, everything: bool = False) -> ClusterMemory:
         return self._cycle.remembered(everything=everything)

@@ -7,12 +7,11 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from adapter.history.clock_mark import TOLERANCE_SECONDS
 from adapter.history.sample import Sample
 
 logger = logging.getLogger(__name__)
 
-TOLERANCE_SECONDS = 5.0
-"""The two clocks are read one after the other, and a busy machine may pause in between."""
 DRIFT = 0.001
 """Seconds per second by which the clocks may differ without a step; NTP slews by half of that at most."""
 

@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 VERSION = 2
+SAMPLES_FOLDER = "samples"
+"""Of a location."""
 VERSION_KEY = "kafka_lag_adapter.contract"
 """Key in the Parquet metadata of each file; the value is the version as text."""
+CLOCK_KEY = "kafka_lag_adapter.clock"
+"""Key in the same place; the value is a `ClockMark` as JSON. Files of earlier releases have none."""
 
 
 class Type(StrEnum):

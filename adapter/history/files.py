@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 import shutil
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -33,6 +34,9 @@ class Files(Protocol):
 
     def read(self, path: str) -> bytes | None:
         """Returns the file's content; None if it does not exist."""
+
+    def names(self, folder: str) -> list[str]:
+        """Returns the names of the folder's files, which may not exist, without hidden ones."""
 
     def days(self, table: str) -> list[str]:
         """Returns the days of the table as `YYYY-MM-DD`; ignores other entries."""
@@ -76,6 +80,11 @@ class Folder:
                 return (self._root / path).read_bytes()
             except FileNotFoundError:
                 return None
+
+    def names(self, folder: str) -> list[str]:
+        with translated(self._root), contextlib.suppress(FileNotFoundError):
+            return _seen(entry.name for entry in os.scandir(self._root / folder) if entry.is_file())
+        return []
 
     def days(self, table: str) -> list[str]:
         with translated(self._root):
@@ -140,6 +149,11 @@ class BucketFolder:
             except FileNotFoundError:
                 return None
 
+    def names(self, folder: str) -> list[str]:
+        with translated(self._bucket):
+            infos = self._files.get_file_info(fs.FileSelector(self._at(folder), allow_not_found=True))
+            return _seen(info.base_name for info in infos if info.type is fs.FileType.File)
+
     def days(self, table: str) -> list[str]:
         with translated(self._bucket):
             infos = self._files.get_file_info(fs.FileSelector(self._at(table), allow_not_found=True))
@@ -156,6 +170,10 @@ class BucketFolder:
 
     def _at(self, path: str) -> str:
         return f"{self._bucket.root}/{path}"
+
+
+def _seen(names: Iterable[str]) -> list[str]:
+    return sorted(name for name in names if not name.startswith((".", "_")))
 
 
 def _days_among(names: list[str]) -> list[str]:

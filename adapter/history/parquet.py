@@ -7,18 +7,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from adapter.history.arrow import array_of, flags_of, texts_of
-from adapter.history.contract import SAMPLES, VERSION, VERSION_KEY, Column, Type
+from adapter.history.arrow import ARROW_TYPES, array_of, flags_of, texts_of
+from adapter.history.clock_mark import ClockMark
+from adapter.history.contract import CLOCK_KEY, SAMPLES, VERSION, VERSION_KEY, Column, Type
 from adapter.history.rows import NAMES, Numbers, Rows
 
-TYPES = {
-    Type.TIME: pa.timestamp("us", tz="UTC"),
-    Type.TEXT: pa.dictionary(pa.int32(), pa.string()),
-    Type.INT32: pa.int32(),
-    Type.INT64: pa.int64(),
-    Type.FLOAT32: pa.float32(),
-    Type.FLAG: pa.bool_(),
-}
+TYPES = {**ARROW_TYPES, Type.TEXT: pa.dictionary(pa.int32(), pa.string())}
 SCHEMA = pa.schema([pa.field(column.name, TYPES[column.type], nullable=column.is_nullable) for column in SAMPLES])
 # In a file that is sorted by series, offsets change little from row to row. Columns that repeat are run-length encoded
 # through a dictionary.
@@ -30,8 +24,8 @@ ROW_GROUP = 65_536
 TOPIC = ("cluster", "group", "topic")
 
 
-def encoded(rows: Rows) -> pa.Buffer:
-    """Returns a whole file, at most about 8 bytes per row."""
+def encoded(rows: Rows, mark: ClockMark | None = None) -> pa.Buffer:
+    """Returns a whole file, at most about 8 bytes per row; `mark` is that of the clocks of its samples."""
     sink = pa.BufferOutputStream()
     # Without Arrow's own schema beside that of Parquet, so that all readers use the same one.
     with parquet.ParquetWriter(
@@ -39,7 +33,8 @@ def encoded(rows: Rows) -> pa.Buffer:
     ) as writer:
         for group in row_groups(rows):
             writer.write_table(table_of(rows.chosen(group)))
-        writer.add_key_value_metadata({VERSION_KEY: str(VERSION)})
+        clock = {} if mark is None else {CLOCK_KEY: mark.model_dump_json()}
+        writer.add_key_value_metadata({VERSION_KEY: str(VERSION), **clock})
     return sink.getvalue()
 
 

@@ -15,7 +15,9 @@ import pyarrow as pa
 from adapter.clock import Clock
 from adapter.conditions import HISTORY, HISTORY_RETENTION, HISTORY_ROWS
 from adapter.history.buffer import FILE_BYTES, SAMPLE_BYTES, Buffer
+from adapter.history.clock_mark import ClockMark
 from adapter.history.clock_runs import ClockRuns
+from adapter.history.contract import SAMPLES_FOLDER
 from adapter.history.errors import HistoryUnwritable
 from adapter.history.files import Files
 from adapter.history.parquet import encoded
@@ -29,8 +31,7 @@ from adapter.telemetry import HistoryTelemetry
 
 logger = logging.getLogger(__name__)
 
-SAMPLES = "samples"
-TABLES_THAT_AGE = (SAMPLES, "hours")
+TABLES_THAT_AGE = (SAMPLES_FOLDER, "hours")
 """Tables with a row per sample, or per partition and hour. Samples are deleted first: the others derive from them."""
 EARLY_BYTES = SAMPLE_BYTES // 2
 """When samples use this much memory, they are written before the flush interval is over."""
@@ -68,6 +69,7 @@ class HistoryWriter(Repeating):
         clock: Clock,
         writer: str,
         election: WriterElection | None = None,
+        boot_id: str | None = None,
     ) -> None:
         super().__init__("history")
         self._settings = settings
@@ -75,6 +77,7 @@ class HistoryWriter(Repeating):
         self._telemetry = telemetry
         self._clock = clock
         self._writer = writer
+        self._boot_id = boot_id
         self._election = election or SoleWriter()
         self._is_standing_by = False
         self._shed: deque[int] = deque()
@@ -179,7 +182,8 @@ class HistoryWriter(Repeating):
             for run, of_run in self._clock_runs.separated(samples).items():
                 for of_hour in by_hour(of_run).values():
                     if rows := rows_of(of_hour):
-                        file = self._new_file(rows, run, _until(of_hour))
+                        mark = ClockMark(boot_id=self._boot_id, to_epoch=of_hour[-1].to_epoch)
+                        file = self._new_file(rows, run, mark, _until(of_hour))
                         self._under_way -= file.rows
                         self._count_dropped(self._unwritten.add(file))
         finally:
@@ -187,9 +191,9 @@ class HistoryWriter(Repeating):
             self._count_dropped(self._under_way)
             self._under_way = 0
 
-    def _new_file(self, rows: Rows, run: int, until: Marks) -> NewFile:
+    def _new_file(self, rows: Rows, run: int, mark: ClockMark, until: Marks) -> NewFile:
         day = f"{EPOCH + timedelta(microseconds=rows.first_sample):%Y-%m-%d}"
-        return NewFile(path_for(self._writer, rows.first_sample, run), day, encoded(rows), len(rows), until)
+        return NewFile(path_for(self._writer, rows.first_sample, run), day, encoded(rows, mark), len(rows), until)
 
     def _write(self, days_left: Collection[str] | None) -> None:
         """Writes what waits, then the retention ledger: so an unwritable location is reported before a file is due."""
@@ -257,4 +261,4 @@ def path_for(writer: str, first_sample: int, clock_run: int = 1) -> str:
     """`first_sample` is in microseconds since the epoch. No file mixes samples of two clock runs."""
     at = EPOCH + timedelta(microseconds=first_sample)
     name = writer if clock_run == 1 else f"{writer}-clock{clock_run}"
-    return f"{SAMPLES}/{at:date=%Y-%m-%d/hour=%H}/{name}-{at:%Y%m%dT%H%M%S.%fZ}.parquet"
+    return f"{SAMPLES_FOLDER}/{at:date=%Y-%m-%d/hour=%H}/{name}-{at:%Y%m%dT%H%M%S.%fZ}.parquet"

@@ -6,11 +6,13 @@ from typing import NamedTuple
 import numpy as np
 
 from adapter.columns import Flags, Indexes, Offsets, Seconds
-from adapter.lag.ring import SAME_SECONDS, Past, Ring, Track, past_of
-from adapter.verdicts.waits import LogEnds, waited
+from adapter.lag.ring import ENDS, SAME_SECONDS, Past, Ring, Track, past_of
+from adapter.verdicts.waits import LogEnds, last_not_beyond, waited
 
 FOLLOWED_SECONDS = 600.0
 """Brokers look for what to delete every 5 minutes (log.retention.check.interval.ms)."""
+LONGEST_WINDOWS = 3
+"""A rate is over at most so many windows. Only a restart, or brokers that did not answer, leave nothing within them."""
 ROWS_AT_ONCE = 8192
 """Bounds the memory that a read of very many rows takes meanwhile."""
 
@@ -29,12 +31,12 @@ def waits_in(ring: Ring, rows: Indexes, passed: Offsets, received: Seconds) -> t
     seconds, is_bound = np.zeros(len(rows)), np.ones(len(rows), dtype=bool)
     for begin in range(0, len(rows), ROWS_AT_ONCE):
         part = slice(begin, begin + ROWS_AT_ONCE)
-        seconds[part], is_bound[part] = _waits(ring.ends, rows[part], passed[part], received[part])
+        seconds[part], is_bound[part] = _waits(ring, rows[part], passed[part], received[part])
     return seconds, is_bound
 
 
-def _waits(ends: Track, rows: Indexes, passed: Offsets, received: Seconds) -> tuple[Seconds, Flags]:
-    past = past_of(ends, rows)
+def _waits(ring: Ring, rows: Indexes, passed: Offsets, received: Seconds) -> tuple[Seconds, Flags]:
+    past = past_of(ring.ends, rows)
     seconds, is_bound = np.zeros(len(rows)), np.ones(len(rows), dtype=bool)
     counts = past.is_valid.sum(axis=0)
     earlier = (past.is_valid & (past.received < received - SAME_SECONDS)).sum(axis=0)
@@ -45,10 +47,24 @@ def _waits(ends: Track, rows: Indexes, passed: Offsets, received: Seconds) -> tu
     known = np.flatnonzero(counts > 0)
     # Otherwise the log was reset after the row's last good reading, so nothing is known of its age.
     known = known[log.end[place[known]] > passed[known]]
-    waits, is_bound[known] = waited(log, place[known], passed[known])
+    waits, is_bound[known] = _waited(log, place[known], passed[known], ring.seam)
     # The tick of the row's own reading may have been dropped since; then the next one is later than the reading.
     seconds[known] = np.maximum(waits - np.maximum(at[place[known]] / 1e6 - received[known], 0.0), 0.0)
     return seconds, is_bound
+
+
+def _waited(log: LogEnds, place: Indexes, passed: Offsets, seam: float) -> tuple[Seconds, Flags]:
+    """`adapter.verdicts.waits.waited`, but a message that came while no process read is only known to have waited since
+    the first reading of this one, until the time without readings is as short for its age as that between two ticks."""
+    waits, is_bound = waited(log, place, passed)
+    if not np.isfinite(seam):
+        return waits, is_bound
+    low, at_seam = last_not_beyond(log, place, passed), round(1e6 * seam)
+    is_across = (low >= 0) & (log.at[low] <= at_seam) & (log.at[low + 1] > at_seam)
+    gap, age = log.at[low + 1] - log.at[low], log.at[place] - log.at[low]
+    is_open = is_across & (gap > ENDS.coarseness * age)
+    since_next = (log.at[place] - log.at[low + 1]) / 1e6
+    return np.where(is_open, since_next, waits), is_bound | is_open
 
 
 def rates_in(track: Track, rows: Indexes, window: float) -> Rates:
@@ -57,6 +73,7 @@ def rates_in(track: Track, rows: Indexes, window: float) -> Rates:
     past = past_of(track, rows)
     newest, columns, last = past.received[-1], np.arange(len(rows)), len(past.offset) - 1
     is_before = past.is_valid & (past.received <= newest - window)
+    is_before &= past.received >= newest - LONGEST_WINDOWS * window
     base = last - np.argmax(is_before[::-1], axis=0)
     messages, seconds = past.offset[-1] - past.offset[base, columns], newest - past.received[base, columns]
     is_known = is_before.any(axis=0)

@@ -71,10 +71,14 @@ class Ring:
     commits: Track
     """NO_COMMIT where the group has none."""
     starts: Track
+    seam: float = NEVER
+    """The offsets received until then were read back from the history, those after it were received by this process;
+    NEVER: nothing was read back."""
 
 
 def empty_ring(layout: Layout = NO_LAYOUT) -> Ring:
-    return Ring(layout, *(_empty_track(len(layout)) for _ in range(3)))
+    rows = len(layout)
+    return Ring(layout, ends=_empty_track(rows), commits=_empty_track(rows), starts=_empty_track(rows))
 
 
 def moved_to(ring: Ring, layout: Layout) -> Ring:
@@ -82,7 +86,8 @@ def moved_to(ring: Ring, layout: Layout) -> Ring:
     if layout is ring.layout:
         return ring
     rows = same_rows(layout, ring.layout)
-    return Ring(layout, *(_moved(track, len(layout), rows) for track in (ring.ends, ring.commits, ring.starts)))
+    ends, commits, starts = (_moved(track, len(layout), rows) for track in (ring.ends, ring.commits, ring.starts))
+    return replace(ring, layout=layout, ends=ends, commits=commits, starts=starts)
 
 
 def followed_by(ring: Ring, observed: Observed, snapshot: Snapshot, start_received: Seconds, now: float) -> Ring:
@@ -92,11 +97,11 @@ def followed_by(ring: Ring, observed: Observed, snapshot: Snapshot, start_receiv
     ring, is_good = moved_to(ring, snapshot.layout), snapshot.cause == 0
     is_end = (observed.end_cause == 0) & (is_good | (observed.log_end >= np.maximum(snapshot.log_end, 0)))
     is_start = (observed.log_start >= 0) & (start_received > _received(ring.starts) + SAME_SECONDS)
-    ends = _extended(ring.ends, now, observed.log_end, observed.end_received, is_end, ENDS)
-    commits = _extended(ring.commits, now, observed.committed, observed.commit_received, is_good, COMMITS)
+    ends = extended(ring.ends, now, observed.log_end, observed.end_received, is_end, ENDS)
+    commits = extended(ring.commits, now, observed.committed, observed.commit_received, is_good, COMMITS)
     starts = ring.starts
     if is_start.any():
-        starts = _extended(starts, now, observed.log_start, start_received, is_start, STARTS)
+        starts = extended(starts, now, observed.log_start, start_received, is_start, STARTS)
     return replace(ring, ends=ends, commits=commits, starts=starts)
 
 
@@ -124,16 +129,27 @@ def _received(track: Track) -> Seconds:
     return np.where(track.begun == NOT_SEEN, NEVER, newest.at - newest.age)
 
 
-def _extended(track: Track, at: float, offset: Offsets, received: Seconds, is_read: Flags, depth: Depth) -> Track:
+def extended(track: Track, at: float, offset: Offsets, received: Seconds, is_read: Flags, depth: Depth) -> Track:
+    """Returns the track after one more cycle, which decided at `at` and read the offsets of the rows `is_read`."""
     before = track.ticks[-1] if track.ticks else Tick(at, *_nothing(len(track.begun)))
-    # What goes backward is of another log, or was set back; and a first commit need not have been consumed up to.
-    is_new = is_read & ((offset < before.offset) | ((before.offset < 0) & (offset >= 0)) | (track.begun == NOT_SEEN))
+    is_new = is_read & (begins_anew(before.offset, offset) | (track.begun == NOT_SEEN))
     age = np.where(is_read, at - received, (at - before.at) + before.age).astype(np.float32)
     tick = Tick(at, np.where(is_read, offset, before.offset), age)
     begin, begun = track.begin, track.begun
     if is_new.any():
         begin, begun = np.where(is_new, offset, begin), np.where(is_new, received, begun)
-    return Track(_thinned((*track.ticks, tick), depth.coarseness)[-depth.most :], begin, begun)
+    return Track(thinned((*track.ticks, tick), depth), begin, begun)
+
+
+def begins_anew(before: Offsets, after: Offsets) -> Flags:
+    """Whether an offset does not belong with the one before: what goes backward is of another log, or was set back;
+    and a first commit need not have been consumed up to."""
+    is_anew: Flags = (after < before) | ((before < 0) & (after >= 0))
+    return is_anew
+
+
+def thinned(ticks: tuple[Tick, ...], depth: Depth) -> tuple[Tick, ...]:
+    return _thinned(ticks, depth.coarseness)[-depth.most :]
 
 
 def _thinned(ticks: tuple[Tick, ...], coarseness: float) -> tuple[Tick, ...]:

@@ -97,6 +97,11 @@ class LiveMetrics:
         return {name: collector.remembered() for name, collector in self._current.collectors.items()}
 
     @property
+    def collectors(self) -> Mapping[str, Collector]:
+        """Those by the settings in force, by cluster."""
+        return self._current.collectors
+
+    @property
     def settings(self) -> Settings:
         return self._current.settings
 

@@ -35,7 +35,7 @@ def waited(ends: LogEnds, place: Indexes, passed: Offsets) -> tuple[Seconds, Fla
     so long.
 
     `place`: the index of the log end that was current then, which is beyond the offset."""
-    low = _last_not_beyond(ends, place, passed)
+    low = last_not_beyond(ends, place, passed)
     is_bound = low < 0
     low_end, low_at = ends.end[low], ends.at[low]
     high_end, high_at = ends.end[low + 1], ends.at[low + 1]
@@ -47,7 +47,7 @@ def waited(ends: LogEnds, place: Indexes, passed: Offsets) -> tuple[Seconds, Fla
     return micros / 1e6, is_bound
 
 
-def _last_not_beyond(ends: LogEnds, place: Indexes, passed: Offsets) -> Indexes:
+def last_not_beyond(ends: LogEnds, place: Indexes, passed: Offsets) -> Indexes:
     """Returns the index of each run's last log end that is not beyond the offset; negative: all of them are."""
     run, low, left = ends.run[place], np.full(len(place), -1, np.intp), np.arange(len(place))
     for back in range(1, NEAR + 1):

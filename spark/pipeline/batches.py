@@ -6,8 +6,8 @@ from datetime import datetime
 from itertools import starmap
 from typing import TypeVar
 
+from adapter.verdicts.writers import Chosen
 from spark.pipeline.plan import FoundHour
-from spark.rules.writer_choice import Chosen
 from spark.tables import layout
 from spark.tables.sample_files import Skipped, Sound
 from spark.tables.sample_reader import PART_ROWS

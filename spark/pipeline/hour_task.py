@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from adapter.history.arrow import texts_of
 from adapter.history.contract import SAMPLES
+from adapter.verdicts.writers import Chosen, Count
 from spark.engine.progress import Counts
 from spark.engine.tasks import attempt
 from spark.pipeline.batches import ExaminedHour
@@ -19,7 +20,7 @@ from spark.rules.hourly import summary_of
 from spark.rules.minutes import per_minute_of
 from spark.rules.totals import partitions_of, topic_totals_of
 from spark.rules.waits import waits_of
-from spark.rules.writer_choice import Chosen, Count, clusters_at, counts_of, is_chosen, summed
+from spark.rules.writer_choice import clusters_at, counts_of, is_chosen, summed
 from spark.storage.protocol import File, HistoryFiles
 from spark.tables import contract, layout
 from spark.tables.columns import TableRows, joined, none_of

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import TypeVar
 
+from adapter.verdicts.writers import Chosen, chosen_of
 from spark.engine.jobs import is_on_one_machine, parallelism
 from spark.engine.tasks import arriving, results_of
 from spark.engine.tasks import run as run_tasks
@@ -19,7 +20,7 @@ from spark.pipeline.fold_task import FoldTask, TailOfHour, fold_tails
 from spark.pipeline.hour_task import HoursTask, StagedRange, count_rows, make_hours, stage_tails
 from spark.pipeline.runs import Run
 from spark.pipeline.wording import announced, progress_of
-from spark.rules.writer_choice import Chosen, chosen_of, summed
+from spark.rules.writer_choice import summed
 from spark.tables import layout
 from spark.tables.sample_files import micros_of, minute_of
 from spark.tables.topic_parts import Part

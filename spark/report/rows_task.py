@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from adapter.history.arrow import empty_table, flags_of
+from adapter.history.arrow import ARROW_TYPES, empty_table, flags_of
 from adapter.history.contract import Column
 from spark.errors import Unusable
 from spark.figures.periods import Wanted
 from spark.storage.protocol import HistoryFiles, each_of, read_again
-from spark.tables.columns import ARROW_TYPES, Flags, Ints, TableRows, rows_of
+from spark.tables.columns import Flags, Ints, TableRows, rows_of
 from spark.tables.topic_parts import Names, topics_in
 
 FILES_OF_A_TASK = 48

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from adapter.history.arrow import array_of, flags_of
+from adapter.history.arrow import ARROW_TYPES, array_of, codes_in, flags_of, numbers_in, places_in
 from adapter.history.contract import Column, Type
 
 Values = NDArray[Any]
@@ -23,17 +23,15 @@ Flags = NDArray[np.bool_]
 UNKNOWN, NOWHERE = -1, -2
 NO_TEXTS = pa.nulls(0, pa.string())
 
-_TYPES: dict[Type, tuple[pa.DataType, type[np.generic]]] = {
-    Type.TIME: (pa.timestamp("us", tz="UTC"), np.int64),
-    Type.TEXT: (pa.string(), np.int32),
-    Type.INT32: (pa.int32(), np.int32),
-    Type.INT64: (pa.int64(), np.int64),
-    Type.FLOAT32: (pa.float32(), np.float32),
-    Type.FLOAT64: (pa.float64(), np.float64),
-    Type.FLAG: (pa.bool_(), np.bool_),
+NUMPY_TYPES: dict[Type, type[np.generic]] = {
+    Type.TIME: np.int64,
+    Type.TEXT: np.int32,
+    Type.INT32: np.int32,
+    Type.INT64: np.int64,
+    Type.FLOAT32: np.float32,
+    Type.FLOAT64: np.float64,
+    Type.FLAG: np.bool_,
 }
-ARROW_TYPES = {type_: arrow for type_, (arrow, _) in _TYPES.items()}
-NUMPY_TYPES = {type_: numpy for type_, (_, numpy) in _TYPES.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,9 +79,9 @@ def rows_of(table: pa.Table, contract: Sequence[Column]) -> TableRows:
     for column in kept:
         values = table[column.name].combine_chunks()
         if column.type is Type.TEXT:
-            columns[column.name], texts[column.name] = _coded(values)
+            columns[column.name], texts[column.name] = codes_in(values)
         else:
-            columns[column.name] = _numbers(values.cast(ARROW_TYPES[column.type]), column.type)
+            columns[column.name] = numbers_in(values.cast(ARROW_TYPES[column.type]), NUMPY_TYPES[column.type])
     for column in missing:
         columns[column.name] = unknown(column.type, table.num_rows)
         if column.type is Type.TEXT:
@@ -176,40 +174,6 @@ def _dense(number: Ints) -> Ints:
     return dense
 
 
-# Numbers are taken from the arrays' buffers: `to_numpy` imports pandas for nulls and for flags.
-
-
-def _numbers(values: pa.Array, type_: Type) -> Values:
-    validity, data = values.buffers()
-    if type_ is Type.FLAG:
-        return _bits(data, values)
-    numbers: Values = np.frombuffer(data or b"", NUMPY_TYPES[type_])[values.offset : values.offset + len(values)]
-    if values.null_count:
-        unknown = np.nan if numbers.dtype.kind == "f" else UNKNOWN
-        numbers = np.where(_bits(validity, values), numbers, numbers.dtype.type(unknown))
-    return numbers
-
-
-def _bits(buffer: pa.Buffer | None, values: pa.Array) -> Flags:
-    """Of a buffer of these values, a bit for each."""
-    bits = np.unpackbits(np.frombuffer(buffer or b"", np.uint8), bitorder="little")
-    return bits[values.offset : values.offset + len(values)].view(np.bool_)
-
-
-def _coded(values: pa.Array) -> tuple[Values, pa.Array]:
-    """Places in the sorted texts, and these."""
-    encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
-    dictionary = encoded.dictionary.cast(pa.string())
-    texts = pc.unique(dictionary).sort()
-    codes = _numbers(encoded.indices.cast(pa.int32()), Type.INT32)
-    return _places(dictionary, texts)[codes], texts
-
-
-def _places(dictionary: pa.Array, texts: pa.Array) -> Values:
-    """Of each text found its place in all texts; one more for what is none."""
-    return np.append(_numbers(pc.index_in(dictionary, value_set=texts), Type.INT32), np.int32(UNKNOWN))
-
-
 def _sorted_union(texts: Sequence[pa.Array]) -> pa.Array:
     first = texts[0]
     if all(each.equals(first) for each in texts):
@@ -221,7 +185,7 @@ def _recoded(part: TableRows, name: str, texts: pa.Array) -> Values:
     own = part.texts[name]
     if own.equals(texts):
         return part[name]
-    recoded: Values = _places(own, texts)[part[name]]
+    recoded: Values = places_in(texts, own)[part[name]]
     return recoded
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from adapter.history.arrow import ARROW_TYPES
 from adapter.history.contract import SAMPLES, Column
 from spark.errors import Unusable, is_of_system
 from spark.storage.protocol import File, HistoryFiles
 from spark.tables import contract, layout
-from spark.tables.columns import ARROW_TYPES
 from spark.tables.contract import NAMES
 from spark.tables.parquet_tables import opened
 from spark.tables.selection import Condition, Range, may_have_rows, selected

@@ -14,13 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from adapter.history.contract import SAMPLES, Column
+from adapter.history.reading.validity import fault_of
 from spark.errors import SampleFilesDamaged, is_of_system
 from spark.storage.protocol import HistoryFiles, each_of
 from spark.tables.columns import Ints, TableRows, joined, none_of, rows_of
 from spark.tables.contract import NAMES
 from spark.tables.layout import HOUR, hour_of, start_of
 from spark.tables.parquet_tables import groups_with, opened, topics_of_groups
-from spark.tables.sample_files import DAMAGED, Sound, fault_of, micros_of
+from spark.tables.sample_files import DAMAGED, Sound, micros_of
 from spark.tables.topic_parts import WHOLE, Names, Part, parts_of, topics_in
 
 PART_ROWS = 250_000

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from adapter.history.arrow import ARROW_TYPES
 from spark.folds.episodes import END_OF_EPISODE
 from spark.folds.lag_statistics import STATISTICS, statistics_of
 from spark.folds.topic_samples import COLUMNS, Topics
-from spark.tables.columns import ARROW_TYPES, rows_of
+from spark.tables.columns import rows_of
 
 START = datetime(2026, 6, 1, tzinfo=UTC)
 THRESHOLD = 50

@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from adapter.history.arrow import ARROW_TYPES
 from spark.folds.partition_progress import COLUMNS, progress_of
 from spark.folds.topic_samples import Topics
-from spark.tables.columns import ARROW_TYPES, rows_of
+from spark.tables.columns import rows_of
 
 START = datetime(2026, 6, 1, tzinfo=UTC)
 SCHEMA = pa.schema([pa.field(column.name, ARROW_TYPES[column.type]) for column in COLUMNS])

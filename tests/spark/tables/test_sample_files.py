@@ -5,9 +5,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from adapter.history.contract import SAMPLES
+from adapter.history.reading.validity import fault_of, writer_of
 from spark.storage.local import LocalFiles
 from spark.storage.protocol import File
-from spark.tables.sample_files import Skipped, Sound, examined, fault_of, writer_of
+from spark.tables.sample_files import Skipped, Sound, examined
 from spark.tables.sample_reader import PART_ROWS, HourReader
 from tests.support.history.written_history import SCHEMA, START, sample, write_file
 

@@ -98,8 +98,12 @@ class FakeFiles:
 
     def read(self, path: str) -> bytes | None:
         self._fail()
-        content = self.others.get(path)
+        content = self.others.get(path, self.written.get(path))
         return content.to_pybytes() if content is not None else None
+
+    def names(self, folder: str) -> list[str]:
+        self._fail()
+        return sorted(path.rpartition("/")[2] for path in self.written if path.rpartition("/")[0] == folder)
 
     def days(self, table: str) -> list[str]:
         self._fail()

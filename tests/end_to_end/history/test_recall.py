@@ -1,0 +1,109 @@
+"""An adapter with a history is killed and started again: ages go on. Without a history, they are refused."""
+
+import contextlib
+import datetime
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from kafka import KafkaProducer
+from kubernetes.utils.quantity import parse_quantity
+
+from local.adapter import Adapter, items, own_kubeconfig, process
+from local.certificates import Pair
+from local.kafka.broker import Kafka
+from local.kafka.tools import commit, create_topic
+from local.kubernetes.control_plane import ControlPlane
+from local.processes import wait_until
+from tests.support.real.groups_to_read import path
+
+GROUP = TOPIC = "recalled"
+AGE = path("default", "kafka_consumergroup_lag_seconds", f"group%3D{GROUP}")
+WAIT_SECONDS = 120.0
+INTERVAL, PER_SECOND, CONSUMED = 2, 4, 60
+
+Start = Callable[[str, bool], contextlib.AbstractContextManager[Adapter]]
+
+
+@pytest.fixture
+def start(control_plane: ControlPlane, one_broker: Kafka, tmp_path: Path) -> Start:
+    """Starts an adapter by its name, with the history or without one, and waits until it has read the group."""
+    kubeconfig = own_kubeconfig(control_plane)
+
+    @contextlib.contextmanager
+    def started(name: str, has_history: bool) -> Iterator[Adapter]:  # noqa: FBT001 - as told by the only caller
+        settings: dict[str, object] = {
+            "clusters": [{"name": "main", "bootstrapServers": one_broker.bootstrap_servers.split(",")}],
+            "collection": {"interval": f"{INTERVAL}s", "groups": {"include": [GROUP]}},
+            "rules": [{"group": GROUP, "topics": [TOPIC]}],
+        }
+        if has_history:
+            settings["history"] = {"location": f"{tmp_path}/history", "flushInterval": "10s"}
+        with process(tmp_path / name, settings, kubeconfig) as running:
+            wait_until(running.is_ready, "the adapter to be ready", WAIT_SECONDS, alive=[running.process])
+            yield running
+
+    return started
+
+
+@contextlib.contextmanager
+def steady_messages(cluster: Kafka) -> Iterator[list[float]]:
+    """Writes messages evenly in a thread; yields the growing list of their times by the broker, in epoch seconds."""
+    times: list[float] = []
+    is_over = threading.Event()
+
+    def write() -> None:
+        with closing(KafkaProducer(bootstrap_servers=cluster.bootstrap_servers.split(","))) as producer:
+            while not is_over.wait(1 / PER_SECOND):
+                sent = producer.send(TOPIC, value=b"message", partition=0)
+                times.append(sent.get(timeout=WAIT_SECONDS).timestamp / 1000)
+
+    thread = threading.Thread(target=write, name="steady-messages")
+    thread.start()
+    try:
+        yield times
+    finally:
+        is_over.set()
+        thread.join(WAIT_SECONDS)
+
+
+def seconds_of(quantity: str) -> float:
+    return float(parse_quantity(quantity))  # type: ignore[no-untyped-call]  # the client has no types here
+
+
+def rows_written(running: Adapter) -> float:
+    text = running.get_plain("/metrics")[1].decode()
+    lines = [line for line in text.splitlines() if line.startswith("kafka_lag_adapter_history_rows_total ")]
+    return float(lines[0].split()[1])
+
+
+def test_after_a_kill_the_age_of_what_waits_is_exact_with_a_history_and_refused_without_one(
+    start: Start, one_broker: Kafka, administrator: Pair
+) -> None:
+    create_topic(one_broker, TOPIC)
+    commit(one_broker, GROUP, {(TOPIC, 0): 0})
+    with steady_messages(one_broker) as times:
+        with start("first", True) as running:
+            wait_until(lambda: len(times) > CONSUMED, "messages to be consumed", WAIT_SECONDS)
+            commit(one_broker, GROUP, {(TOPIC, 0): CONSUMED})
+            seen = rows_written(running)
+            wait_until(lambda: rows_written(running) >= seen + 12 / INTERVAL, "those rows to be written", WAIT_SECONDS)
+            running.process.send(signal.SIGKILL)
+            running.process.wait(WAIT_SECONDS)
+
+        with start("second", True) as running:
+            wait_until(lambda: running.get(AGE, shown=administrator)[0] == 200, "the past to be read", WAIT_SECONDS)
+            (item,) = items(running.get(AGE, shown=administrator)[1])
+            measured_at = datetime.datetime.fromisoformat(item["timestamp"]).timestamp()
+            assert item["metricLabels"]["bound"] == "exact"
+            # A timestamp has whole seconds.
+            assert seconds_of(item["value"]) == pytest.approx(measured_at - times[CONSUMED], abs=INTERVAL + 1)
+
+        with start("without", False) as running:
+            code, body = running.get(AGE, shown=administrator)
+            assert code == 503
+            assert [cause["reason"] for cause in json.loads(body)["details"]["causes"]] == ["LowerBound"]
