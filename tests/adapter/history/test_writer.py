@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from adapter.history import writer as module
+from adapter.history.clock_mark import ClockMark
 from adapter.history.errors import HistoryUnwritable
 from adapter.history.rows import Rows
 from adapter.history.writer import HistoryWriter
@@ -253,7 +254,7 @@ def test_rows_that_cannot_be_encoded_are_counted_as_dropped(monkeypatch: pytest.
     rig = Rig()
     rig.history.append(sample())
 
-    def broken(rows: Rows) -> pa.Buffer:
+    def broken(rows: Rows, _mark: ClockMark) -> pa.Buffer:
         raise RuntimeError(f"{len(rows)} rows are too many")
 
     monkeypatch.setattr(module, "encoded", broken)
