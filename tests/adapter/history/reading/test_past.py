@@ -154,15 +154,13 @@ def test_log_ends_of_another_isolation_level_do_not_count() -> None:
 
 def test_what_another_replica_sampled_since_the_start_does_not_count() -> None:
     world = World()
-    world.pass_by(30)
-    rig = Rig(world.cluster, world.settings)
-    rig.clock.seconds = start = world.seconds
-    rig.run()
-    world.live(12)
-    rig.clock.seconds = world.seconds
-    world.recall(rig, start, "a")
+    world.live(12, flush=12)
+    start = NOW + 65
+    layout = samples.layout([("billing", *partition) for partition in PARTITIONS])
+    wanted = Wanted("main", layout, np.zeros(len(layout), dtype=bool))
+    past = past_of(world.files, wanted, Start(start, ClockMark(boot_id="a", to_epoch=samples.EPOCH - NOW)), DEPTH)
 
-    assert is_refused(rig)
+    assert past.seam == NOW + 60
 
 
 # -- clocks ----------------------------------------------------------------------------------------------------
@@ -227,7 +225,7 @@ def test_of_two_writers_the_one_with_most_known_rows_counts() -> None:
     """The other one could read one partition alone, and says that the log ends passed 1000 later."""
     world = World()
     world.live(12)
-    behind = World(files=world.files)
+    behind = World(files=world.files, seconds=NOW - 1)
     behind.cluster.silent = {2, 3}
     behind.cluster.ends = dict.fromkeys(PARTITIONS, 0)
     behind.live(12, writer="a-pod")
