@@ -154,9 +154,8 @@ def test_log_ends_of_another_isolation_level_do_not_count() -> None:
 
 def test_what_another_replica_sampled_since_the_start_does_not_count() -> None:
     world = World()
-    world.live(12, flush=12)
+    layout = world.live(12, flush=12).view.layout
     start = NOW + 65
-    layout = samples.layout([("billing", *partition) for partition in PARTITIONS])
     wanted = Wanted("main", layout, np.zeros(len(layout), dtype=bool))
     past = past_of(world.files, wanted, Start(start, ClockMark(boot_id="a", to_epoch=samples.EPOCH - NOW)), DEPTH)
 
