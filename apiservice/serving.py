@@ -219,9 +219,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         version=version,
         upstreams=upstreams,
     )
-    follower, one_object = AuthenticationFollower(partial(_trust, tls, callers)), (cluster_settings.ONE_NAME,)
-    path = cluster_settings.PATH
-    authentication = Watch(client, path, follower, conditions, AUTHENTICATION_SETTINGS, query=one_object)
+    authentication = _authentication(client, tls, callers, conditions)
     is_managing = prepared.service is not None and flags.tls_cert_file is None and flags.cert_dir is None
     registration = _registration(prepared, flags, metrics, telemetry, tls if is_managing else None)
     # Where the Secret is the source, the files hold only the bootstrap pair.
@@ -356,6 +354,11 @@ def _favour_readers() -> None:
     gc.set_threshold(*GC_THRESHOLDS)
     # A read waits this long each time it must take the interpreter back.
     sys.setswitchinterval(SWITCH_SECONDS)
+
+
+def _authentication(client: Client, tls: ServingTls, callers: Callers, conditions: Conditions) -> Watch:
+    follower, one_object = AuthenticationFollower(partial(_trust, tls, callers)), (cluster_settings.ONE_NAME,)
+    return Watch(client, cluster_settings.PATH, follower, conditions, AUTHENTICATION_SETTINGS, query=one_object)
 
 
 def _trust(tls: ServingTls, callers: Callers, authentication: Authentication) -> None:
