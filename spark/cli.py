@@ -106,6 +106,12 @@ def report_command(  # noqa: PLR0913, PLR0917 - an argument is an option
     group: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Report only this group. May be repeated.")
     ] = None,
+    hpa: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE", help="An HPA that a group has today, to be compared with others. May be repeated."
+        ),
+    ] = None,
     master: Master = None,
     remote: Remote = None,
     driver_memory: Memory = None,
@@ -113,7 +119,7 @@ def report_command(  # noqa: PLR0913, PLR0917 - an argument is an option
     """Report the lag, peaks, capacity and a recommended HPA of every group, from the tables that compact made."""
     with _running(SparkSettings(master, driver_memory, remote)) as (session, say, show, ending, _):
         agreements = agreed(max_wait, threshold, groups, group or ())
-        request = requested(history, output, (since, to), timezone, datetime.now(UTC), agreements)
+        request = requested(history, output, (since, to), timezone, datetime.now(UTC), agreements, hpa or ())
         report(request, reached(history), session, say, ending.check, show)
 
 

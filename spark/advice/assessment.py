@@ -1,21 +1,26 @@
 """Pure: what was decided about each group, in the order in which a person should look; and how whole the data is."""
 
 import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from adapter.verdicts.causes import Verdict
+from spark.advice.advised import Advice, Ask, advice_for_all
+from spark.advice.candidates import GivenHpa
 from spark.advice.finding import Finding, Severity
-from spark.advice.hpa import Advice, advice_for_all
 from spark.advice.hpa_manifest import file_names, hpa_yaml
 from spark.advice.presets import Preset, best_of, presets_for
 from spark.figures import formatting
 from spark.figures.model import STALE_SECONDS, Group, Periods, ReportData, TopicFigures
 from spark.figures.periods import NUMPY_HOUR, silent_between, time_of
+from spark.tables.topic_parts import Names
 
+NO_HPAS: Mapping[Names, Sequence[GivenHpa]] = MappingProxyType({})
 STANDING_STILL = {"stuck", "lag_without_members"}
 
 
@@ -70,14 +75,15 @@ class Report:
     coverage: Coverage
 
 
-def decided(data: ReportData) -> Report:
+def decided(data: ReportData, ask: Ask, given: Mapping[Names, Sequence[GivenHpa]] = NO_HPAS) -> Report:
+    """`ask` has HPAs replayed; `given`: those that groups have today."""
     zone = data.zone
     names = file_names(data.groups)
     clusters = {group.cluster for group in data.groups}
     newest = max((group.hours.start[-1] for group in data.groups), default=None)
     standings = [
         _standing(group, called(group, len(clusters)), name, advice, _ended(group, newest, zone), data)
-        for group, name, advice in zip(data.groups, names, advice_for_all(data.groups, zone), strict=True)
+        for group, name, advice in zip(data.groups, names, advice_for_all(data.groups, ask, zone, given), strict=True)
     ]
     standings.sort(key=lambda it: (-it.severity, -_waiting(it.group), it.group.cluster, it.group.name))
     return Report(data=data, standings=tuple(standings), coverage=coverage_of(data.groups))
@@ -151,7 +157,7 @@ def _standing(
         most = Severity.NOTE if ended else Severity.WATCH
         calmer = (replace(it, severity=min(it.severity, most)) for it in advice.findings)
         advice = replace(advice, findings=tuple(sorted((*ended, *calmer), key=lambda it: -it.severity)))
-    presets = presets_for(group, advice, data.zone)
+    presets = presets_for(group, replace(advice, hpa=advice.draft or advice.hpa), data.zone)
     fitting = best_of(presets)
     return Standing(
         group=group,

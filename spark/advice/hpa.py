@@ -6,19 +6,16 @@ replicas never settle: then, and where the data does not support a number, no ta
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 from adapter.verdicts.causes import REPLICAS_DO_NOT_HELP, Verdict
 from adapter.verdicts.controllers import DEFAULT_FLAGS
-from adapter.verdicts.plant import Consumers
 from spark.advice.capacity_words import advised_in_words, scatter_in_words
 from spark.advice.data_findings import DAY, findings_of
 from spark.advice.demand import HEADROOM, USED_AT_MOST, Load, load_of, members_needed, production_of
-from spark.advice.finding import LITTLE_DATA, Finding, Severity
+from spark.advice.finding import LITTLE_DATA, Finding
 from spark.advice.recommendation import Behavior, Number, Recommendation, Target
-from spark.advice.replay import Expected, Trial, expected_of
 from spark.figures import formatting
 from spark.figures.model import Group
 
@@ -34,52 +31,14 @@ SETTLES = 2 / math.pi
 """Of target / capacity / delay: with less, an integrator with a delay never settles."""
 MARGIN = 1.2
 """The HPA tolerates 10 % above its target, and new pods take their time."""
-KEPT_ENOUGH = 0.95
-"""Of the time; with less in the replay, the wait is not kept."""
 COMMITS_OF_TARGET = 0.5
 """Of target / capacity: with a longer time between two commits, the lag's steps move the replicas by half and more."""
-CHANGES_A_DAY = 48
-"""One in half an hour. Each is a rebalance, in which members stop for ten seconds or so: half a per cent of the day."""
-COMMIT_SECONDS = 5
-"""Between two commits, where the samples do not show it: Kafka's default."""
-CALMER_SECONDS = (900, 1800, 3600)
-"""Windows for scaling down that are tried; an HPA takes no longer one."""
 A_WEEK = 6.5 * DAY
-NO_HPA = "No HPA is recommended for it: see why below."
 TOO_LITTLE = "Less than a day was seen: the daily peak may not be in it."
-UTC = ZoneInfo("UTC")
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
-    load: Load
-    hpa: Recommendation
-    findings: tuple[Finding, ...]
-    """Worst first."""
-    expected: Expected | None = None
-    """Of the recommended HPA; None where it has no target."""
-
-
-def advice_for(group: Group, zone: ZoneInfo = UTC) -> Advice:
-    """`zone`: in which times are told."""
-    return advice_for_all([group], zone)[0]
-
-
-def advice_for_all(groups: Sequence[Group], zone: ZoneInfo = UTC) -> list[Advice]:
-    """As `advice_for`, with the HPAs of all groups replayed beside one another."""
-    drafts = [_draft(group, zone) for group in groups]
-    trials = [(draft, hpa) for draft in drafts for hpa in draft.calmer]
-    outcomes = iter(
-        expected_of(
-            [Trial(draft.load.production, _consumers(draft), hpa.spec) for draft, hpa in trials],
-            [draft.promised for draft, _ in trials],
-        )
-    )
-    return [_advice(draft, [next(outcomes) for _ in draft.calmer]) for draft in drafts]
-
-
-@dataclass(frozen=True, slots=True)
-class _Draft:
+class Draft:
     """An HPA that has not been replayed."""
 
     group: Group
@@ -92,16 +51,23 @@ class _Draft:
         return _promised_seconds(self.group, self.load)
 
     @property
-    def calmer(self) -> list[Recommendation]:
-        """Itself, and with each of the longer windows for scaling down; none if it has no target."""
-        if self.hpa.target.value is None:
-            return []
-        given = self.hpa.down.window_seconds.value
-        windows = [Number(seconds, "") for seconds in CALMER_SECONDS if seconds > given]
-        return [self.hpa, *(replace(self.hpa, down=replace(self.hpa.down, window_seconds=it)) for it in windows)]
+    def wait(self) -> str:
+        """The promised one, in words."""
+        return _wait(self.group, self.promised)
+
+    @property
+    def instead_of_it(self) -> int:
+        """Replicas without an HPA."""
+        return _enough(self.load)
+
+    @property
+    def instead(self) -> str:
+        """What to do without an HPA."""
+        return _instead(self.load)
 
 
-def _draft(group: Group, zone: ZoneInfo) -> _Draft:
+def draft_of(group: Group, zone: ZoneInfo) -> Draft:
+    """`zone`: in which times are told."""
     load = load_of(group)
     findings = findings_of(group, load, zone)
     most = max_replicas(load, is_even=all(it.code != Verdict.HOT_PARTITION for it in findings))
@@ -112,56 +78,7 @@ def _draft(group: Group, zone: ZoneInfo) -> _Draft:
         up=scale_up(load, most.value),
         down=scale_down(load),
     )
-    return _Draft(group, load, findings, hpa)
-
-
-def _advice(draft: _Draft, outcomes: Sequence[Expected]) -> Advice:
-    """`outcomes`: of each of `draft.calmer`."""
-    load, findings = draft.load, draft.findings
-    if not outcomes:
-        return Advice(load, draft.hpa, _without_hpa(findings))
-    hpa, expected = _calmest(draft, outcomes)
-    if expected.kept_share < KEPT_ENOUGH:
-        refused = Target(
-            None,
-            f"No HPA on lag keeps a wait of {_wait(draft.group, draft.promised)}: replayed over the day of the busiest "
-            f"hour, the best target keeps it {formatting.share(expected.kept_share)} of the time. Allow a longer wait, "
-            f"or {_instead(load)}",
-        )
-        return Advice(load, replace(hpa, target=refused), _without_hpa(findings))
-    return Advice(load, hpa, (*findings, *_many_changes(expected, load)), expected)
-
-
-def _without_hpa(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    return tuple(
-        replace(it, asks=NO_HPA) if it.code == Verdict.ABOVE_THRESHOLD and not it.asks else it for it in findings
-    )
-
-
-def _calmest(draft: _Draft, outcomes: Sequence[Expected]) -> tuple[Recommendation, Expected]:
-    """With the shortest window for scaling down that changes the replicas seldom enough; if none does, the longest."""
-    is_calm = [it.changes_a_day <= CHANGES_A_DAY for it in outcomes]
-    chosen = is_calm.index(True) if True in is_calm else len(outcomes) - 1
-    if chosen == 0:
-        return draft.hpa, outcomes[0]
-    window = draft.calmer[chosen].down.window_seconds.value
-    reason = (
-        f"With {draft.hpa.down.window_seconds.value} s, the replicas change {round(outcomes[0].changes_a_day)} times a "
-        f"day in the replay. Each change is a rebalance, and {CHANGES_A_DAY} a day are acceptable."
-    )
-    return replace(draft.hpa, down=replace(draft.hpa.down, window_seconds=Number(window, reason))), outcomes[chosen]
-
-
-def _many_changes(expected: Expected, load: Load) -> tuple[Finding, ...]:
-    """A finding, or none."""
-    if expected.changes_a_day <= CHANGES_A_DAY:
-        return ()
-    words = (
-        f"The recommended HPA would change the replicas {round(expected.changes_a_day)} times a day, although it waits "
-        f"{formatting.duration(CALMER_SECONDS[-1])} before it scales down, and each change is a rebalance."
-    )
-    asks = f"Allow a longer wait, or {_instead(load)}"
-    return (Finding("many_changes", Severity.NOTE, "The recommended HPA changes the replicas often", words, asks),)
+    return Draft(group, load, findings, hpa)
 
 
 def loop_delay(interval_seconds: float) -> float:
@@ -219,11 +136,16 @@ def _refusal(load: Load, findings: tuple[Finding, ...]) -> str:
     useless = [it.brief for it in findings if it.code in REPLICAS_DO_NOT_HELP and not it.is_over]
     if useless:
         return f"{useless[0]}: more replicas do not help."
-    if load.capacity is None or math.isnan(load.peak):
-        return "What a member can do is not known: the group was never seen saturated."
-    if load.advised is None:
-        return scatter_in_words(load.capacity)
+    if math.isnan(load.peak) or load.advised is None:
+        return without_capacity(load)
     return TOO_LITTLE if any(it.code == LITTLE_DATA for it in findings) else ""
+
+
+def without_capacity(load: Load) -> str:
+    """Why there is no capacity to count with."""
+    if load.capacity is None or load.advised is not None:
+        return "What a member can do is not known: the group was never seen saturated."
+    return scatter_in_words(load.capacity)
 
 
 def _promised_seconds(group: Group, load: Load) -> float:
@@ -237,29 +159,18 @@ def _promised_seconds(group: Group, load: Load) -> float:
     return min([group.agreement.max_wait_seconds, *(threshold / peak for threshold, peak in reached if peak > 0)])
 
 
+def _enough(load: Load) -> int:
+    return members_needed(load.peak / USED_AT_MOST, load.per_member, load.most_members)
+
+
 def _instead(load: Load) -> str:
-    needed = members_needed(load.peak / USED_AT_MOST, load.per_member, load.most_members)
-    return f"keep {formatting.plural(needed, 'replica')}, enough for the busiest hour."
+    return f"keep {formatting.plural(_enough(load), 'replica')}, enough for the busiest hour."
 
 
 def _delay_in_words(group: Group) -> str:
     return (
         f"{formatting.decimal(group.interval_seconds)} s between samples + {HPA_PERIOD_SECONDS} s until the HPA looks "
         f"+ about {START_SECONDS} s until a pod runs + {JOIN_SECONDS} s until it has joined"
-    )
-
-
-def _consumers(draft: _Draft) -> Consumers:
-    """The members that an HPA would have, as if production could be divided evenly among any number of them."""
-    group = draft.group
-    return Consumers(
-        capacity=draft.load.per_member,
-        partitions=(1,),
-        assignor=None,
-        start_seconds=START_SECONDS,
-        join_seconds=JOIN_SECONDS,
-        commit_seconds=group.commit_seconds or COMMIT_SECONDS,
-        interval_seconds=group.interval_seconds,
     )
 
 
@@ -348,22 +259,3 @@ def rounded(value: float) -> int:
     """To two digits, downward: more would pretend a precision that no capacity has, and a larger one waits longer."""
     unit = 10 ** max(0, len(str(math.floor(value))) - 2)
     return max(1, int(math.floor(value / unit + 1e-9) * unit))
-
-
-def expected_in_words(advice: Advice) -> str:
-    """What the recommended HPA would have done; empty where there is none."""
-    expected = advice.expected
-    if expected is None:
-        return ""
-    replicas = formatting.decimal(expected.replicas_mean)
-    return (
-        "Replayed over the day of the busiest hour, by hourly means: a message waits up to "
-        f"{_waited(expected.wait_p95)} for {formatting.share(0.95)} of the time, {_waited(expected.wait_max)} at most; "
-        f"{replicas} replica{'' if replicas == '1' else 's'} on average, with "
-        f"{formatting.plural(round(expected.changes_a_day), 'change')} a day."
-    )
-
-
-def _waited(seconds: float) -> str:
-    """The replay sees nothing between its steps."""
-    return formatting.duration(max(seconds, HPA_PERIOD_SECONDS))

@@ -10,12 +10,12 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
-from spark.advice.hpa import Advice, expected_in_words
+from spark.advice.advised import Advice, expected_in_words
 from spark.advice.presets import Preset
 from spark.advice.recommendation import Behavior, Number
 from spark.figures.model import Group
+from spark.trials.hpa_file import METRIC
 
-METRIC = "kafka_consumergroup_lag"
 PLACEHOLDER = "your-consumer"
 NO_TARGET = "no-target-recommended"
 """Where there is none: kube-apiserver refuses it, as it is no quantity."""

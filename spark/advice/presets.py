@@ -4,12 +4,12 @@ A preset is the recommended HPA with the numbers that its situation asks for; `f
 """
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from spark.advice.demand import USED_AT_MOST, members_needed
-from spark.advice.hpa import Advice
+from spark.advice.demand import USED_AT_MOST, Load, members_needed
 from spark.advice.recommendation import Number, Recommendation
 from spark.advice.weekly_pattern import hours_in_words, week_of
 from spark.figures import formatting
@@ -17,6 +17,16 @@ from spark.figures.model import Group
 
 OFTEN = 0.6
 """The minimum explained variance of a pattern."""
+
+
+class Advised(Protocol):
+    """An HPA that presets change, and the load that it is for."""
+
+    @property
+    def load(self) -> Load: ...
+
+    @property
+    def hpa(self) -> Recommendation: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +40,7 @@ class Preset:
     """What an HPA alone cannot say."""
 
 
-def presets_for(group: Group, advice: Advice, zone: ZoneInfo) -> tuple[Preset, ...]:
+def presets_for(group: Group, advice: Advised, zone: ZoneInfo) -> tuple[Preset, ...]:
     """All five, in the order of the names that operators know them by."""
     return (
         low_inertia(group, advice),
@@ -41,7 +51,7 @@ def presets_for(group: Group, advice: Advice, zone: ZoneInfo) -> tuple[Preset, .
     )
 
 
-def low_inertia(group: Group, advice: Advice) -> Preset:
+def low_inertia(group: Group, advice: Advised) -> Preset:
     """Short spikes that must be followed at once; replicas may come and go."""
     hpa = advice.hpa
     above = max((topic.above for topic in group.topics), key=lambda it: np.nan_to_num(it.longest_seconds))
@@ -65,7 +75,7 @@ def low_inertia(group: Group, advice: Advice) -> Preset:
     )
 
 
-def high_inertia(advice: Advice) -> Preset:
+def high_inertia(advice: Advised) -> Preset:
     """Load that comes and goes while a rebalance is dear: hold what is there."""
     dips = advice.load.dips
     hpa = advice.hpa
@@ -88,7 +98,7 @@ def high_inertia(advice: Advice) -> Preset:
     )
 
 
-def known_peaks(group: Group, advice: Advice, zone: ZoneInfo) -> Preset:
+def known_peaks(group: Group, advice: Advised, zone: ZoneInfo) -> Preset:
     """Peaks that come by the clock: be there before them."""
     load, hpa = advice.load, advice.hpa
     week = week_of(group.by_local_hour, zone)
@@ -127,7 +137,7 @@ def _schedule(peaks: tuple[int, ...], floor: int | None, hpa: Recommendation, zo
     )
 
 
-def initial_load(group: Group, advice: Advice) -> Preset:
+def initial_load(group: Group, advice: Advised) -> Preset:
     """A backlog waits at the start, and is worked off once."""
     hpa, load = advice.hpa, advice.load
     topic = max(group.topics, key=lambda it: it.lag.first if it.lag else 0.0)
@@ -173,7 +183,7 @@ def initial_load(group: Group, advice: Advice) -> Preset:
     )
 
 
-def constantly_high(advice: Advice) -> Preset:
+def constantly_high(advice: Advised) -> Preset:
     """A load that hardly changes: keep what it needs, and let the HPA handle the rest."""
     load, hpa = advice.load, advice.hpa
     high = float(np.percentile(load.production, 95))

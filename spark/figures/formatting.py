@@ -32,7 +32,7 @@ def rate(value: float | None) -> str:
 
 def decimal(value: float) -> str:
     """One digit after the point below 100, two below 1; whole above."""
-    if value >= 100:
+    if value >= 100 or math.isnan(value):
         return count(value)
     if value == 0:
         return "0"

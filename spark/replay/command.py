@@ -1,56 +1,40 @@
-"""`replay`: gather a group's minutes, replay them in Spark's tasks, and say what came of it."""
+"""`replay`: gather what a report knows of a group, replay its minutes in a Spark task, and say what came of it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from adapter.errors import did_you_mean
-from adapter.settings.types import seconds_of
-from adapter.verdicts.hpa import Hpa
-from adapter.verdicts.plant import Consumers
+from spark.advice.candidates import TOO_LARGE, GivenHpa, asked_of, is_too_large
+from spark.advice.demand import load_of
+from spark.advice.hpa import without_capacity
 from spark.engine.tasks import run
 from spark.errors import Unusable
+from spark.figures.model import Group
 from spark.figures.periods import Wanted
 from spark.pipeline.runs import Say
-from spark.replay.hpa_file import check_scales_on_lag, hpa_in
-from spark.replay.minutes import Minutes, MinutesRead, minutes_of, rows_of_group
-from spark.replay.outcome import Question, outcome_of
+from spark.replay.outcome import Outcome, ReplayTask, outcome_in
 from spark.replay.page import Answer, json_of, page_of, text_of
-from spark.report.request import parsed_time, zone_of
+from spark.report.build import gathered
+from spark.report.group_file import agreed
+from spark.report.request import Request, requested
 from spark.report.tables import Tables
 from spark.storage.protocol import HistoryFiles
 from spark.storage.report_output import output_at
 from spark.tables import layout
-
-DAYS_OF_A_TASK = 2
+from spark.trials.hpa_file import check_scales_on_lag
+from spark.trials.references import Candidate
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    location: str
+    report: Request
+    """Of this group alone."""
     cluster: str | None
     group: str
-    hpa_file: Path
-    hpa: Hpa
-    promised_seconds: float
-    wanted: Wanted
-    zone: ZoneInfo
-    now: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class GroupFound:
-    cluster: str
-    topics: dict[str, int]
-    """Name -> partitions, in the newest hour."""
-    interval_seconds: float
+    hpa: GivenHpa
 
 
 def requested_replay(
@@ -64,17 +48,8 @@ def requested_replay(
     now: datetime,
 ) -> ReplayRequest:
     """The flags as one value, or Unusable."""
-    zone = zone_of(timezone)
-    since, until = (parsed_time(option, text, zone) for option, text in zip(("--from", "--to"), times, strict=True))
-    if since is not None and until is not None and since >= until:
-        raise Unusable(f"--from {times[0]} is not before --to {times[1]}")
-    try:
-        promised = seconds_of(max_wait)
-    except ValueError as error:
-        raise Unusable(f"--max-wait: {error}") from error
-    return ReplayRequest(
-        location, cluster, group, hpa_file, hpa_in(hpa_file), promised, Wanted(since, until), zone, now
-    )
+    report = requested(location, "", times, timezone, now, agreed(max_wait, None, None, (group,)), (hpa_file,))
+    return ReplayRequest(report, cluster, group, report.hpas[0])
 
 
 def replay(
@@ -92,19 +67,13 @@ def replay(
     if output is not None:
         output_at(output).prepare()
     tables = Tables(session(), files)
-    say("reading the tables")
-    wanted, found = _found(request, tables)
-    check_scales_on_lag(request.hpa, found.cluster, request.group, found.topics)
-    minutes = _minutes(request, tables, wanted, found.cluster)
+    data = gathered(request.report, tables, say, check)
+    group = _group_in(data.groups, request)
+    say("replaying")
+    outcome = _outcome(group, request, tables, Wanted(data.since, data.until))
     check()
-    say(f"replaying {len(minutes):,} minutes")
-    partitions = tuple(found.topics.values())
-    consumers = Consumers(np.nan, partitions, interval_seconds=found.interval_seconds)
-    question = Question(minutes, consumers, request.hpa, request.promised_seconds)
-    (outcome,) = run(session(), outcome_of, [question], f"replay of group {request.group}")
-    check()
-    name, promised = request.hpa_file.name, request.promised_seconds
-    answer = Answer(request.group, found.cluster, name, minutes, promised, outcome, request.zone)
+    zone, promised = request.report.agreements.zone, group.agreement.max_wait_seconds
+    answer = Answer(group.name, group.cluster, request.hpa.file, promised, outcome, zone)
     text = text_of(answer)
     if output is not None:
         documents = {"replay.html": page_of(answer), "replay.json": json_of(answer), "replay.txt": f"{text}\n"}
@@ -112,43 +81,27 @@ def replay(
     return text
 
 
-def _found(request: ReplayRequest, tables: Tables) -> tuple[Wanted, GroupFound]:
-    wanted = request.wanted.by_default(request.now)
-    hourly, _ = tables.hours_and_days(wanted)
-    newest = tables.end_of_newest_day()
-    if not len(hourly) and newest is not None and request.wanted == Wanted():
-        wanted = request.wanted.by_default(newest)
-        hourly, _ = tables.hours_and_days(wanted)
-    return wanted, _group_in(hourly, request)
+def _group_in(groups: tuple[Group, ...], request: ReplayRequest) -> Group:
+    named = f"--group {request.group}"
+    clusters = [group.cluster for group in groups]
+    if request.cluster is None and len(groups) > 1:
+        raise Unusable(f"{named} is on clusters {', '.join(clusters)}: name one with --cluster")
+    chosen = [group for group in groups if request.cluster in {None, group.cluster}]
+    if not chosen:
+        where = f" on cluster {request.cluster!r}, only on {', '.join(clusters)}" if clusters else ""
+        raise Unusable(f"{named}: the range has no such group{where}")
+    return chosen[0]
 
 
-def _group_in(hourly: pa.Table, request: ReplayRequest) -> GroupFound:
-    names = hourly["group"].unique().to_pylist()
-    rows = hourly.filter(pc.equal(hourly["group"], request.group))
-    if request.cluster is not None:
-        rows = rows.filter(pc.equal(rows["cluster"], request.cluster))
-    clusters = sorted(rows["cluster"].unique().to_pylist())
-    if not clusters:
-        on = "" if request.cluster is None else f" on cluster {request.cluster!r}"
-        near = "" if request.group in names else did_you_mean(request.group, names)
-        raise Unusable(f"--group {request.group}: the range has no such group{on}{near}")
-    if len(clusters) > 1:
-        raise Unusable(f"--group {request.group} is on clusters {', '.join(clusters)}: name one with --cluster")
-    newest = rows.sort_by("hour").to_pylist()
-    topics = {row["topic"]: int(row["partitions"] or 1) for row in newest}
-    expected = [row["expected_samples"] for row in newest if row["expected_samples"]]
-    return GroupFound(clusters[0], topics, 3600 / expected[-1] if expected else 60.0)
-
-
-def _minutes(request: ReplayRequest, tables: Tables, wanted: Wanted, cluster: str) -> Minutes:
-    stored = tables.files.listed(layout.MINUTES, 0)
-    paths = [file.path for file in stored if wanted.may_have(file.name.removesuffix(".parquet"))]
-    reads = [
-        MinutesRead(tables.files, tuple(paths[at : at + DAYS_OF_A_TASK]), cluster, request.group)
-        for at in range(0, len(paths), DAYS_OF_A_TASK)
-    ]
-    rows = run(tables.session, rows_of_group, reads, f"minutes of group {request.group}")
-    minutes = minutes_of(rows, wanted)
-    if minutes is None or not minutes.is_known.any():
-        raise Unusable(f"--group {request.group}: no minute of the range has a known lag and wait")
-    return minutes
+def _outcome(group: Group, request: ReplayRequest, tables: Tables, wanted: Wanted) -> Outcome:
+    topics = [topic.name for topic in group.topics]
+    check_scales_on_lag(request.hpa.hpa, group.cluster, group.name, topics)
+    if is_too_large(group):
+        raise Unusable(f"--group {group.name}: {TOO_LARGE}")
+    load = load_of(group)
+    question = asked_of(group, load, [Candidate(request.hpa.hpa)], group.agreement.max_wait_seconds)
+    if question is None:
+        raise Unusable(f"--group {group.name}: {without_capacity(load)}")
+    task = ReplayTask(tables.files, tuple(tables.minutes(wanted)), wanted, (group.cluster, group.name), question)
+    (outcome,) = run(tables.session, outcome_in, [task], f"replay of group {group.name}")
+    return outcome

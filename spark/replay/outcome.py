@@ -1,38 +1,42 @@
-"""Pure: the given HPA on a group's minutes, after the replay of what really happened and beside others; the kernel of a
-Spark task."""
+"""The given HPA on a group's minutes, after the replay of what really happened and beside others; a Spark task."""
 
 from dataclasses import dataclass, replace
 
-from adapter.verdicts.hpa import Hpa
-from adapter.verdicts.plant import Consumers
 from adapter.verdicts.replay import replayed
-from spark.replay.calibration import (
+from spark.errors import Unusable
+from spark.figures.periods import Wanted
+from spark.storage.protocol import HistoryFiles
+from spark.tables.topic_parts import Names
+from spark.trials.calibration import (
     Calibration,
     Courses,
     Figures,
     as_served,
     as_they_were,
     calibration_of,
-    capacity_of,
     figures_of,
 )
-from spark.replay.minutes import Minutes
-from spark.replay.references import lane_of_keda, lane_of_oracle, lane_with
+from spark.trials.minutes import Minutes, MinutesRead, minutes_of, rows_of_groups
+from spark.trials.references import keda_of, lane_of_oracle, lanes_with
+from spark.trials.trial import Question
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A task."""
-
-    minutes: Minutes
-    consumers: Consumers
-    """Without a capacity, which the minutes show."""
-    hpa: Hpa
-    promised_seconds: float
+class ReplayTask:
+    files: HistoryFiles
+    paths: tuple[str, ...]
+    wanted: Wanted
+    group: Names
+    """Cluster and name."""
+    question: Question
+    """Its only candidate is the given HPA."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
+    minutes: Minutes
+    advised: float
+    """Messages per second of one member, with which HPAs are replayed."""
     calibration: Calibration
     observed: Courses
     """As it was."""
@@ -45,22 +49,29 @@ class Outcome:
     """With as many members as each minute and the next one need."""
 
 
-def outcome_of(question: Question) -> Outcome:
-    """The kernel. Raises Unusable where the minutes do not show what members can do."""
-    minutes, promised = question.minutes, question.promised_seconds
-    capacity, windows = capacity_of(minutes, question.consumers.width)
-    consumers = replace(question.consumers, capacity=capacity)
+def outcome_in(task: ReplayTask) -> Outcome:
+    """The kernel. Raises Unusable for a file that cannot be read, and where the minutes do not show what happened."""
+    rows = rows_of_groups(MinutesRead(task.files, task.paths, (task.group,)))
+    minutes = minutes_of([rows], task.wanted, task.question.skew)
+    if minutes is None or not minutes.is_known.any():
+        raise Unusable(f"--group {task.group[1]}: no minute of the range has a known lag and wait")
+    return outcome_of(minutes, task.question)
+
+
+def outcome_of(minutes: Minutes, question: Question) -> Outcome:
+    """Raises Unusable where members were not counted."""
+    consumers, promised = question.consumers, question.promised_seconds
+    seen = replace(consumers, capacity=question.seen_capacity)
     lanes = [
-        as_they_were(minutes, consumers),
+        as_they_were(minutes, seen),
         lane_of_oracle(minutes, consumers),
-        lane_with(minutes, consumers, question.hpa),
-        lane_of_keda(minutes, consumers),
+        *lanes_with(minutes, consumers, (*question.candidates, keda_of(consumers))),
     ]
     past, *others = replayed(lanes)
-    calibration, observed = calibration_of(minutes, consumers, promised, windows, past)
+    calibration, observed = calibration_of(minutes, seen, promised, question.windows, past)
     courses = [as_served(minutes, result) for result in others]
     oracle, with_hpa, keda = (
         figures_of(course, minutes.is_known, promised, result.changes)
         for course, result in zip(courses, others, strict=True)
     )
-    return Outcome(calibration, observed, courses[1], with_hpa, keda, oracle)
+    return Outcome(minutes, consumers.capacity, calibration, observed, courses[1], with_hpa, keda, oracle)

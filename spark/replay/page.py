@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -11,11 +12,11 @@ import numpy as np
 from spark.figures import formatting
 from spark.figures.model import Floats
 from spark.figures.periods import time_of
-from spark.replay.calibration import Figures
-from spark.replay.minutes import NUMPY_MINUTE, Minutes
 from spark.replay.outcome import Outcome
 from spark.report import svg_parts as svg
 from spark.report.templating import environment_of
+from spark.trials.calibration import Figures
+from spark.trials.minutes import NUMPY_MINUTE, Minutes
 
 VERSION = "kafka-lag-replay/1"
 MOST_POINTS = 340
@@ -30,11 +31,14 @@ class Answer:
     cluster: str
     file: str
     """The name of the HPA's file."""
-    minutes: Minutes
     promised_seconds: float
     outcome: Outcome
     zone: ZoneInfo
     """In which times are shown."""
+
+    @property
+    def minutes(self) -> Minutes:
+        return self.outcome.minutes
 
     @property
     def wait(self) -> str:
@@ -86,7 +90,7 @@ def json_of(answer: Answer) -> str:
         "minutes": len(answer.minutes),
         "known_minutes": int(np.count_nonzero(answer.minutes.is_known)),
         "max_wait_seconds": answer.promised_seconds,
-        "capacity": {"messages_per_second": calibration.capacity, "minutes": calibration.windows},
+        "capacity": {"messages_per_second": calibration.capacity, "windows": calibration.windows},
         "calibration": {
             "fits": not calibration.misfit,
             "misfit": calibration.misfit or None,
@@ -104,11 +108,20 @@ def page_of(answer: Answer) -> str:
     was, would_be, axis = answer.outcome.observed, answer.outcome.courses, _axis(answer.minutes, answer.zone)
     count, duration, limit = formatting.count, formatting.duration, answer.promised_seconds
     charts = (
-        _chart("Lag", "messages", axis, was.lag, would_be.lag, count, None),
+        _chart(Quantity("Lag", "messages", count), axis, was.lag, would_be.lag),
         _chart(
-            "Wait", "seconds, of the oldest message", axis, was.wait_seconds, would_be.wait_seconds, duration, limit
+            Quantity("Wait", "of the oldest message", duration, svg.nice_duration),
+            axis,
+            was.wait_seconds,
+            would_be.wait_seconds,
+            limit,
         ),
-        _chart("Replicas", "members, or wanted by the HPA", axis, was.replicas, would_be.replicas, count, None),
+        _chart(
+            Quantity("Replicas", "members, or wanted by the HPA", formatting.decimal, how="mean"),
+            axis,
+            was.replicas,
+            would_be.replicas,
+        ),
     )
     template = environment_of(svg.escaped).get_template("replay.html.j2")
     return template.render(heading=heading(answer), sentences=answer.sentences, tables=answer.tables, charts=charts)
@@ -126,7 +139,8 @@ def calibration_in_words(outcome: Outcome) -> str:
     it = outcome.calibration
     capacity = (
         f"A member reads {formatting.rate(it.capacity)}: the median of "
-        f"{formatting.plural(it.windows, 'minute')} in which all members had a backlog."
+        f"{formatting.plural(it.windows, 'window')} in which members were saturated. HPAs are replayed with "
+        f"{formatting.rate(outcome.advised)}, the lower quartile."
     )
     if it.misfit:
         return f"The replay does not reproduce what happened, so nothing is recommended: {it.misfit}. {capacity}"
@@ -199,26 +213,37 @@ def _axis(minutes: Minutes, zone: ZoneInfo) -> svg.Axis:
     )
 
 
-def _chart(
-    title: str,
-    unit: str,
-    axis: svg.Axis,
-    was: Floats,
-    would_be: Floats,
-    said: Callable[[float], str],
-    limit: float | None,
-) -> svg.Chart:
-    first, second = axis.thin(was), axis.thin(would_be)
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What a chart shows, and how its numbers are written and thinned."""
+
+    title: str
+    unit: str
+    said: Callable[[float], str]
+    top: Callable[[float], tuple[float, float]] = svg.nice_top
+    how: Literal["max", "mean"] = "max"
+
+    @property
+    def axis_word(self) -> Callable[[float], str]:
+        return formatting.short if self.top is svg.nice_top else self.said
+
+    def unit_of(self, axis: svg.Axis) -> str:
+        each = {"max": "most", "mean": "mean"}[self.how]
+        return f"{self.unit}, {each} of {axis.each} min" if axis.each > 1 else self.unit
+
+
+def _chart(of: Quantity, axis: svg.Axis, was: Floats, would_be: Floats, limit: float | None = None) -> svg.Chart:
+    first, second = axis.thin(was, of.how), axis.thin(would_be, of.how)
     most = float(np.nanmax(np.concatenate([first, second, [limit or 1.0]])))
-    frame = svg.Frame(*svg.nice_top(most))
-    texts = [f"was {said(a)}, would have been {said(b)}" for a, b in zip(first, second, strict=True)]
+    frame = svg.Frame(*of.top(most))
+    texts = [f"was {of.said(a)}, would have been {of.said(b)}" for a, b in zip(first, second, strict=True)]
     drawn = svg.line(frame, axis, first, "made") + svg.line(frame, axis, second, "used")
     drawn += "" if limit is None else svg.limit_line(frame, limit)
     legend = (("made", "as it was"), ("used", "with the HPA"))
     return svg.Chart(
-        title,
-        f"{unit}, most of {axis.each} min" if axis.each > 1 else unit,
-        f"was at most {said(float(np.nanmax(first)))}, would have been at most {said(float(np.nanmax(second)))}",
-        svg.grid(frame, axis.labels) + drawn + svg.tooltips(axis, texts),
-        legend if limit is None else (*legend, ("limit", said(limit))),
+        of.title,
+        of.unit_of(axis),
+        f"was at most {of.said(float(np.nanmax(was)))}, would have been at most {of.said(float(np.nanmax(would_be)))}",
+        svg.grid(frame, axis.labels, of.axis_word) + drawn + svg.tooltips(axis, texts),
+        legend if limit is None else (*legend, ("limit", of.said(limit))),
     )

@@ -8,10 +8,13 @@ from importlib import metadata
 
 from pyspark.sql import SparkSession
 
+from adapter.errors import did_you_mean
 from spark.advice.assessment import Report, decided
+from spark.advice.candidates import GivenHpa
 from spark.errors import Unusable
 from spark.figures import periods
 from spark.figures.model import Group, ReportData
+from spark.figures.periods import Wanted
 from spark.pipeline.plan import found_in
 from spark.pipeline.runs import Say
 from spark.report.gather import gathered_groups
@@ -25,6 +28,8 @@ from spark.storage.protocol import HistoryFiles
 from spark.storage.report_output import output_at
 from spark.tables import layout
 from spark.tables.sample_files import Skipped
+from spark.tables.topic_parts import Names
+from spark.trials.hpa_file import is_of
 
 
 def report(
@@ -42,9 +47,11 @@ def report(
         raise Unusable(f"{files.shown()} holds no tables: run `compact` first, once an hour of samples is finished")
     output = output_at(request.output)
     output.prepare()
-    data = gathered(request, Tables(session(), files, show), say, check)
-    say("deciding")
-    report = decided(data)
+    tables = Tables(session(), files, show)
+    data = gathered(request, tables, say, check)
+    given = given_hpas(request.hpas, data.groups)
+    say("replaying HPAs on what the groups did")
+    report = decided(data, lambda asked: tables.trials(asked, Wanted(data.since, data.until)), given)
     check()
     say(f"writing {request.output}")
     output.publish(_checked(documents_of(report), check, show), FOLDERS)
@@ -62,7 +69,8 @@ def gathered(request: Request, tables: Tables, say: Say, check: Callable[[], Non
         groups = gathered_groups(tables, wanted, request.agreements, say, check)
     # A typing error must not replace a report with one that lacks the group.
     for name in sorted(set(request.agreements.only).difference(group.name for group in groups)):
-        raise Unusable(f"--group {name}: the range has no such group")
+        names = tables.hours_and_days(wanted)[0]["group"].unique().to_pylist()
+        raise Unusable(f"--group {name}: the range has no such group{did_you_mean(name, names)}")
     request = replace(request, wanted=wanted)
     since, until = _range(request, groups)
     return ReportData(
@@ -76,6 +84,22 @@ def gathered(request: Request, tables: Tables, say: Say, check: Callable[[], Non
         is_past=request.wanted.until is not None,
         version=version_here(),
     )
+
+
+def given_hpas(files: Sequence[GivenHpa], groups: Sequence[Group]) -> dict[Names, list[GivenHpa]]:
+    """The HPAs of each group. Raises Unusable where one is of no group of the range."""
+    found: dict[Names, list[GivenHpa]] = {}
+    for given in files:
+        of = [
+            (group.cluster, group.name)
+            for group in groups
+            if is_of(given.hpa, group.cluster, group.name, [topic.name for topic in group.topics])
+        ]
+        if not of:
+            raise Unusable(f"--hpa {given.file}: does not scale on the lag of a group of the range with all its topics")
+        for key in of:
+            found.setdefault(key, []).append(given)
+    return found
 
 
 def version_here() -> str:

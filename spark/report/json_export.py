@@ -6,6 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from spark.advice.advised import Comparison
 from spark.advice.assessment import Report, Standing
 from spark.advice.recommendation import Behavior, Number, Recommendation, Target
 from spark.advice.spans import weeks_of
@@ -13,6 +14,7 @@ from spark.advice.weekly_pattern import week_of
 from spark.figures.model import NUMBERS, Periods, TopicFigures
 from spark.figures.periods import last_hours
 from spark.report.fields import fields_of
+from spark.trials.calibration import Figures
 
 SCHEMA = "kafka-lag-report/1"
 MOST_HOURS = 31 * 24
@@ -76,7 +78,8 @@ def _group(standing: Standing, report: Report) -> dict[str, Any]:
         "owner": row["owner"],
         "max_wait_seconds": row["max_wait_seconds"],
         "hpa": _hpa(standing.advice.hpa),
-        "expected": asdict(standing.advice.expected) if standing.advice.expected else None,
+        "expected": standing.advice.expected and _expected(standing.advice.expected),
+        "replay": standing.advice.replayed and _replay(standing.advice.replayed),
         "hpa_file": f"hpa/{standing.file}.yaml",
         "presets": [
             {"name": it.name, "fits": it.fits, "why": _plain(it.why), "extra": _plain(it.extra), "hpa": _hpa(it.hpa)}
@@ -127,6 +130,32 @@ def _hpa(hpa: Recommendation) -> dict[str, Any]:
         "scale_up": _behavior(hpa.up),
         "scale_down": _behavior(hpa.down),
     }
+
+
+def _expected(of: Figures) -> dict[str, Any]:
+    names = ("wait_p50", "wait_p95", "wait_max", "kept_share", "replicas_mean", "changes_a_day")
+    return {name: getattr(of, name) for name in names}
+
+
+def _replay(of: Comparison) -> dict[str, Any]:
+    calibration = of.calibration
+    return {
+        "calibration": {
+            "fits": not calibration.misfit,
+            "misfit": calibration.misfit or None,
+            "capacity": calibration.capacity,
+            "observed": _figures(calibration.observed),
+            "replayed": _figures(calibration.replayed),
+        },
+        "candidates": [
+            {"name": _plain(line.name), "is_recommended": line.is_recommended, **_figures(line.figures)}
+            for line in (*of.lines, *of.others)
+        ],
+    }
+
+
+def _figures(of: Figures) -> dict[str, Any]:
+    return {**asdict(of), "kept_share": of.kept_share}
 
 
 def _behavior(behavior: Behavior) -> dict[str, Any]:

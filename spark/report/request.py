@@ -1,12 +1,16 @@
 """What a report is asked for: its range, its place, and what was agreed on for each group."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from spark.advice.candidates import GivenHpa
 from spark.errors import Unusable
 from spark.figures.periods import Wanted
 from spark.report.group_file import Agreements
+from spark.trials.hpa_file import hpa_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +20,8 @@ class Request:
     wanted: Wanted
     now: datetime
     agreements: Agreements
+    hpas: tuple[GivenHpa, ...] = ()
+    """Those that groups have today."""
 
 
 def requested(
@@ -25,6 +31,7 @@ def requested(
     timezone: str,
     now: datetime,
     agreements: Agreements | None = None,
+    hpa_files: Sequence[Path] = (),
 ) -> Request:
     """The flags as one value, or Unusable. A time without a zone is one of `timezone`."""
     zone = zone_of(timezone)
@@ -35,7 +42,8 @@ def requested(
         raise Unusable(f"--from {times[0]} is in the future")
     if until is not None and until > now:
         until = None  # what ends later has no end yet
-    return Request(location, output, Wanted(since, until), now, replace(agreements or Agreements(), zone=zone))
+    hpas = tuple(GivenHpa(file.name, hpa_in(file)) for file in hpa_files)
+    return Request(location, output, Wanted(since, until), now, replace(agreements or Agreements(), zone=zone), hpas)
 
 
 def zone_of(name: str) -> ZoneInfo:

@@ -1,8 +1,7 @@
 """Rows of small tables as Spark tasks: each reads some files of a table, and returns the wanted rows and columns."""
 
-import contextlib
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -12,10 +11,10 @@ import pyarrow.parquet as pq
 
 from adapter.history.arrow import ARROW_TYPES, empty_table, flags_of
 from adapter.history.contract import Column
-from spark.errors import Unusable
 from spark.figures.periods import Wanted
 from spark.storage.protocol import HistoryFiles, each_of, read_again
 from spark.tables.columns import Flags, Ints, TableRows, rows_of
+from spark.tables.parquet_tables import or_refused
 from spark.tables.topic_parts import Names, topics_in
 
 FILES_OF_A_TASK = 48
@@ -80,12 +79,3 @@ def _columns_in(task: TableRead, path: str) -> pa.Table:
             return file.read([column.name for column in task.columns if column.name in names])
 
     return read_again(read)
-
-
-@contextlib.contextmanager
-def or_refused(files: HistoryFiles, path: str) -> Iterator[None]:
-    """Raises Unusable where the file cannot be read."""
-    try:
-        yield
-    except pa.ArrowException as error:
-        raise Unusable(f"{files.shown(path)} cannot be read: {str(error).splitlines()[0]}") from error

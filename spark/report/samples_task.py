@@ -15,11 +15,10 @@ from spark.folds import partition_progress, topic_samples
 from spark.folds.lag_statistics import STATISTICS, statistics_of
 from spark.folds.partition_progress import PROGRESS, progress_of
 from spark.folds.topic_samples import UTC, Topics
-from spark.report.rows_task import or_refused
 from spark.storage.protocol import HistoryFiles
 from spark.tables import layout
 from spark.tables.columns import TableRows, joined, rows_of
-from spark.tables.parquet_tables import read_topics
+from spark.tables.parquet_tables import or_refused, read_topics
 from spark.tables.topic_parts import Names
 
 SLICE_ROWS = 4_000_000

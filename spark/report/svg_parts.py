@@ -19,6 +19,8 @@ WIDTH, HEIGHT = 480, 190
 LEFT, RIGHT, TOP, BOTTOM = 52, 8, 8, 24
 ACROSS = WIDTH - LEFT - RIGHT
 FOLDS: dict[str, Callable[..., Floats]] = {"max": np.nanmax, "min": np.nanmin, "mean": np.nanmean}
+DURATIONS = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 21_600.0, 43_200.0, 86_400.0)
+"""Seconds."""
 UNSHOWN = re.compile(r"[^\t\n\x20-\x7e\x80-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML cannot hold, and the delete character."""
 
@@ -122,6 +124,13 @@ def nice_top(value: float) -> tuple[float, float]:
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)
     return step * math.ceil(value / step - 1e-9), step
+
+
+def nice_duration(seconds: float) -> tuple[float, float]:
+    """As `nice_top`, with steps that are durations as people say them; two steps to five."""
+    longest = DURATIONS[-1]
+    step = next((step for step in DURATIONS if 5 * step >= seconds), longest * math.ceil(seconds / longest / 5))
+    return step * max(1, math.ceil(seconds / step - 1e-9)), step
 
 
 def grid(

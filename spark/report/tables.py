@@ -4,7 +4,7 @@ its own credentials, and only wanted rows and columns leave a task."""
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import groupby
+from itertools import chain, groupby
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -26,6 +26,8 @@ from spark.tables import layout
 from spark.tables.contract import DAILY, HOURLY, NAMES, PARTITIONS
 from spark.tables.sample_files import micros_of
 from spark.tables.topic_parts import Names
+from spark.trials.task import trial_tasks, trials_in
+from spark.trials.trial import Question, Trial, Untried
 
 SHARES = ("partition", "produced", "consumed", "lag_max")
 
@@ -64,6 +66,18 @@ class Tables:
         tasks = slices_of(self.files, fold, of_hours, topics, parallelism(self.session), zone)
         said = f"samples of {fold.table}, {formatting.plural(len(of_hours), 'hour')}"
         return pa.concat_tables([empty_table(fold.schema), *self._done(folded, tasks, said)])
+
+    def minutes(self, wanted: Wanted) -> list[str]:
+        """Files of the days of a range."""
+        stored = self.files.listed(layout.MINUTES, 0)
+        return [file.path for file in stored if wanted.may_have(file.name.removesuffix(".parquet"))]
+
+    def trials(self, asked: Mapping[Names, Question], wanted: Wanted) -> dict[Names, Trial | Untried]:
+        """The answers of all groups, each replayed on its own minutes of the range."""
+        tasks = trial_tasks(self.files, self.minutes(wanted), wanted, asked, parallelism(self.session))
+        answers = self._done(trials_in, tasks, f"replays of {formatting.plural(len(asked), 'group')}")
+        groups = (group for task in tasks for group in task.groups)
+        return dict(zip(groups, chain.from_iterable(answers), strict=True))
 
     def frame(self, rows: pa.Table, said: str) -> DataFrame:
         """`said`: how Spark's UI describes what is made of it."""

@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from spark.advice.advised import calibration_in_words, expected_in_words
 from spark.advice.assessment import Report, Standing
 from spark.advice.finding import Severity
-from spark.advice.hpa import expected_in_words
 from spark.figures import formatting
 from spark.figures.newest import Newest, end_of, is_now, newest_of
 from spark.report.fields import OVERVIEW, numbers_of, replicas_of, since_of, steps_of, target_of, window_of
@@ -54,11 +54,23 @@ def environment_of(escape: Escape) -> Environment:
         undefined=StrictUndefined,
     )
     names = (
-        *("change", "count", "duration", "first_sentence", "known_plural", "moment", "name", "plural", "rate", "share"),
-        *("span", "with_wait"),
+        *(
+            "change",
+            "count",
+            "decimal",
+            "duration",
+            "first_sentence",
+            "known_plural",
+            "moment",
+            "name",
+            "plural",
+            "rate",
+        ),
+        *("share", "span", "with_wait"),
     )
     environment.filters |= {name: getattr(formatting, name) for name in names}
     environment.filters |= {
+        "calibration": calibration_in_words,
         "expected": expected_in_words,
         "is_now": is_now,
         "lasted": _lasted,
@@ -71,6 +83,7 @@ def environment_of(escape: Escape) -> Environment:
         "steps": steps_of,
         "target": target_of,
         "window": window_of,
+        "with_wait": formatting.with_wait,
     }
     return environment
 
@@ -109,10 +122,17 @@ def _newest_in_words(newest: Newest, zone: ZoneInfo) -> str:
 
 def range_in_words(report: Report) -> str:
     data, zone = report.data, report.data.zone
-    age = data.age_seconds
     since, until = (formatting.moment(at, zone) for at in (data.since, data.until))
-    of_data = "" if age is None else f" The newest data is {formatting.duration(age)} old."
-    return f"{since} to {until}, times in {zone.key}.{of_data}"
+    return f"{since} to {until}, times in {zone.key}.{_age_in_words(data.age_seconds)}"
+
+
+def _age_in_words(age: float | None) -> str:
+    """Data that ends in the future was compacted with `--until`, or came from a clock that is ahead."""
+    if age is None:
+        return ""
+    if age < 0:
+        return f" The newest hour of data ends in {formatting.duration(-age)}."
+    return f" The newest data is {formatting.duration(age)} old."
 
 
 def at_a_glance(report: Report) -> str:

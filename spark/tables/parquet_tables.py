@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from adapter.history.contract import VERSION, VERSION_KEY, Column, Type
-from spark.errors import TableUnreadable, is_of_system
+from spark.errors import TableUnreadable, Unusable, is_of_system
 from spark.storage.protocol import HistoryFiles, read_again
 from spark.tables.columns import TableRows, none_of, rows_of, table_of
 from spark.tables.contract import NAMES
@@ -72,14 +72,16 @@ def read_topics(
     return read_again(read)
 
 
-def groups_with(metadata: pq.FileMetaData, may_have: Callable[[Names, Names], bool]) -> list[int]:
-    """Numbers of the row groups that may have a wanted topic, as in `read_topics`."""
-    return [number for number, bounds in enumerate(topics_of_groups(metadata)) if not bounds or may_have(*bounds)]
+def groups_with(
+    metadata: pq.FileMetaData, may_have: Callable[[Names, Names], bool], key: Sequence[str] = NAMES
+) -> list[int]:
+    """Numbers of the row groups that may have a wanted topic, as in `read_topics`, or whatever else has that key."""
+    return [number for number, bounds in enumerate(topics_of_groups(metadata, key)) if not bounds or may_have(*bounds)]
 
 
-def topics_of_groups(metadata: pq.FileMetaData) -> list[tuple[Names, Names] | None]:
+def topics_of_groups(metadata: pq.FileMetaData, key: Sequence[str] = NAMES) -> list[tuple[Names, Names] | None]:
     """For each row group names that bound its topics: none is smaller than the first or larger than the second."""
-    places = [metadata.schema.names.index(name) for name in NAMES]
+    places = [metadata.schema.names.index(name) for name in key]
     return [_bounds_in(metadata.row_group(number), places) for number in range(metadata.num_row_groups)]
 
 
@@ -104,6 +106,15 @@ def unreadable(path: str) -> Iterator[None]:
         if is_of_system(error):
             raise
         raise TableUnreadable(path) from error
+
+
+@contextlib.contextmanager
+def or_refused(files: HistoryFiles, path: str) -> Iterator[None]:
+    """Raises Unusable where the file cannot be read."""
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise Unusable(f"{files.shown(path)} cannot be read: {str(error).splitlines()[0]}") from error
 
 
 @contextlib.contextmanager

@@ -88,11 +88,31 @@ def test_replays_beside_one_another_are_as_those_alone() -> None:
         assert (together.replicas.tolist(), together.changes) == (alone.replicas.tolist(), alone.changes)
 
 
-@pytest.mark.parametrize(("most", "replicas"), [(np.inf, 12), (3000.0, 3)])
-def test_an_hpa_asks_for_no_more_than_what_is_served_is_worth(most: float, replicas: int) -> None:
+@pytest.mark.parametrize(
+    ("served", "average", "replicas"),
+    [
+        (Served(), "1000", 12),
+        (Served(most=3000.0), "1000", 3),
+        (Served(replica=10_000.0), "1", 9),
+        (Served(most=50_000.0, replica=10_000.0), "1", 5),
+    ],
+)
+def test_what_is_served_decides_what_the_hpa_asks_for(served: Served, average: str, replicas: int) -> None:
     """90,000 messages wait, and members read hardly anything."""
     load = Load(np.zeros(30), lag=90_000.0, wait_seconds=3600.0)
-    lane = Lane(load, Consumers(0.001, (12,)), hpa(external(average="1000"), most=12), served=Served(most))
+    lane = Lane(load, Consumers(0.001, (12,)), hpa(external(average=average), most=12), served=served)
     (result,) = replayed([lane])
 
     assert result.replicas[-1] == replicas
+
+
+def test_lanes_of_different_lengths_and_kinds_are_replayed_as_if_alone() -> None:
+    of = hpa(external(average="1000"), most=12)
+    lanes = [
+        Lane(Load(np.full(length, 6000.0)), Consumers(50.0, (12,)), of if is_scaled else None, members=members)
+        for length, is_scaled, members in ((30, True, None), (20, True, None), (20, False, np.full(20, 2)))
+    ]
+
+    for together, lane in zip(replayed(lanes), lanes, strict=True):
+        (alone,) = replayed([lane])
+        assert together.lag.tolist() == alone.lag.tolist()

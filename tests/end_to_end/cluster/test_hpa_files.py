@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from local.kubernetes.control_plane import ControlPlane
-from spark.advice.hpa import advice_for
 from spark.advice.hpa_manifest import NO_TARGET, file_names, hpa_yaml
 from spark.advice.presets import presets_for
 from spark.figures.model import Group, Lag
 from spark.figures.periods import periods
+from tests.support.history.advised_groups import advice_for
 from tests.support.history.report_groups import group, hours, saturated, span, topic
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -10,12 +10,11 @@ import pytest
 
 from spark.advice.demand import load_of
 from spark.advice.finding import Severity
-from spark.advice.hpa import advice_for
 from spark.advice.incidents.late import above_threshold
 from spark.figures.agreement import Agreement, Pause
 from spark.figures.model import Above, Group, Lag, Pace, Periods, Still, Times, TopicFigures
 from spark.figures.periods import between
-from tests.support.history.advised_groups import changed, finding, read
+from tests.support.history.advised_groups import advice_for, changed, finding, read
 from tests.support.history.report_groups import MONDAY, STEADY, group, hours, saturated, together, topic
 
 

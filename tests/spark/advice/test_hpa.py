@@ -8,18 +8,16 @@ import pytest
 
 from adapter.verdicts.capacity import Capacity
 from adapter.verdicts.plant import Consumers
+from spark.advice.advised import expected_in_words
 from spark.advice.assessment import drain_seconds
 from spark.advice.demand import load_of
 from spark.advice.finding import Severity
-from spark.advice.hpa import CHANGES_A_DAY, advice_for, expected_in_words, rounded
+from spark.advice.hpa import rounded
 from spark.advice.presets import presets_for
-from spark.advice.recommendation import Number
-from spark.advice.replay import Expected, Trial, expected_of
 from spark.figures.agreement import Agreement, Pause
 from spark.figures.model import Group, Pace, Periods
-from tests.support.history.advised_groups import changed, finding, read
+from tests.support.history.advised_groups import advice_for, changed, read
 from tests.support.history.report_groups import group, hours, saturated, together, topic
-from tests.support.hpas import external, hpa
 
 
 def able(of: Periods) -> Group:
@@ -106,35 +104,10 @@ def test_the_recommended_hpa_keeps_the_agreed_wait_in_its_replay() -> None:
 
     assert expected is not None
     assert expected.kept_share >= 0.95
-    assert 0 <= expected.wait_p50 < expected.wait_p95 <= 120
-    assert 300 / 50 * 0.9 < expected.replicas_mean < 300 / 50 * 2
+    assert 0 <= expected.wait_p50 <= expected.wait_p95 <= 120
+    assert 450 / 50 < expected.replicas_mean < 18  # of the busier half of the day
     assert expected.changes_a_day > 0
     assert "changes a day" in expected_in_words(advice)
-
-
-def test_replicas_that_would_change_often_are_kept_longer_before_they_are_taken_away() -> None:
-    """The shortest window that is calm enough is taken."""
-    busy = hours(production=lambda hour: 100 + 50 * math.sin(hour / 3), partitions=24, skew=0.05, members_max=24)
-    often = waited(120, able(busy))
-    advice = advice_for(often)
-    window = advice.hpa.down.window_seconds
-    quick = dataclasses.replace(advice.hpa.down, window_seconds=Number(300, ""))
-    trial = Trial(busy.production_rate, CONSUMERS, dataclasses.replace(advice.hpa, down=quick).spec)
-    (hasty,) = expected_of([trial], [120])
-
-    assert advice.expected is not None
-    assert (window.value, "times a day in the replay" in window.reason) == (1800, True)
-    assert advice.expected.changes_a_day <= CHANGES_A_DAY < hasty.changes_a_day
-    assert "many_changes" not in {it.code for it in advice.findings}
-
-
-def test_an_hpa_whose_replicas_change_often_whatever_its_window_is_recommended_with_a_doubt() -> None:
-    """From 2 members to 38 and back in a day: on the way up, no window for scaling down has an effect."""
-    daily = hours(production=lambda hour: 1000 + 900 * math.sin(hour / 24 * 2 * math.pi), partitions=40, skew=1 / 40)
-    doubt = finding(waited(120, able(changed(daily, members_max=40.0))), "many_changes")
-
-    assert doubt is not None
-    assert (doubt.severity, "times a day" in doubt.words, "replicas" in doubt.to_do) == (Severity.NOTE, True, True)
 
 
 def test_a_target_is_refused_where_the_lag_shows_the_commits_and_not_the_load() -> None:
@@ -178,12 +151,6 @@ def test_what_waits_in_a_planned_pause_drains_when_it_ends() -> None:
     assert math.isinf(drain_seconds(home.topics[0], advice_for(home)) or 0)
     assert drain_seconds(paused.topics[0], advice_for(paused)) == pytest.approx(1800 / (2 * 50 - 40))
     assert load_of(paused).members_now == 2
-
-
-def test_without_lag_and_with_replicas_enough_nothing_waits_and_nothing_changes() -> None:
-    trial = Trial(np.full(30, 100.0), CONSUMERS, hpa(external(average="1000"), least=3, most=6))
-
-    assert expected_of([trial], [60.0]) == [Expected(0.0, 0.0, 0.0, 1.0, 3.0, 0.0)]
 
 
 @pytest.mark.parametrize(
@@ -287,7 +254,7 @@ def test_a_replay_says_no_wait_that_is_shorter_than_its_steps() -> None:
     idle = advice_for(able(hours(production=lambda _: 10)))
 
     assert idle.expected is not None
-    assert (idle.expected.wait_max, "up to 15\u202fs for" in expected_in_words(idle)) == (0, True)
+    assert (idle.expected.wait_max, "up to 15\u202fs in" in expected_in_words(idle)) == (0, True)
 
 
 def test_a_threshold_that_was_given_for_one_topic_is_kept_beside_a_busier_one() -> None:

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from adapter.metrics.definitions import SERVED
 from adapter.settings.file import parse
 from apiservice.metrics_api.label_selector import parse as parse_selector
-from spark.advice.hpa import Advice, advice_for
+from spark.advice.advised import Advice
 from spark.advice.hpa_manifest import file_names, hpa_yaml, is_label_value, quoted
 from spark.advice.presets import best_of, presets_for
 from spark.figures.model import Group
+from tests.support.history.advised_groups import advice_for
 from tests.support.history.report_groups import group, hours, saturated, topic
 
 NAMES = st.text(max_size=80)

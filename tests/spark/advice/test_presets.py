@@ -4,9 +4,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from spark.advice.hpa import advice_for
 from spark.advice.presets import Preset, best_of, presets_for
 from spark.figures.model import Above, Group, Lag
+from tests.support.history.advised_groups import advice_for
 from tests.support.history.report_groups import group, hours, saturated, span, topic
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -1,21 +1,22 @@
+"""`replay` on a compacted history."""
+
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import yaml
+from pyspark.sql import SparkSession
 
-from spark.replay.minutes import COLUMNS, Minutes
-from spark.tables import layout
-from tests.support.history.compacting import asked, in_process
-from tests.support.history.minutes import read_by
+from tests.support.history.compacting import asked, compacted, no_session
+from tests.support.history.planted_weeks import END, Clock, Read, write_weeks
 from tests.support.hpas import Json, document, external
 
-DAY = np.arange(1440)
-WAVE = read_by(60 * (100 + 80 * np.sin(DAY / 1440 * 2 * np.pi)), np.full(1440, 3.0), 50.0)
-IDLE = read_by(np.full(1440, 600.0), np.full(1440, 3.0), 50.0)
+TWO_DAYS = Clock(days=2, interval=60)
+PARTITIONS, MEMBERS = 12, 3
+WAVE = (100 + 80 * np.sin(TWO_DAYS.at / 86_400 * 2 * np.pi)) / PARTITIONS
+"""Messages/s: 20 to 180 in all partitions, read by three members that do 50 each."""
 LAG = "kafka_consumergroup_lag"
 
 
@@ -25,86 +26,73 @@ def lag_of(group: str, *, topic: str = "orders", metric: str = LAG) -> Json:
     return {"type": "External", "external": {"metric": {"name": metric, "selector": selector}, "target": target}}
 
 
-def history(folder: Path, **groups: Minutes) -> Path:
-    """A day of these groups on cluster `main`, each of which reads the topic `orders` with 12 partitions."""
-    names = {"cluster": ["main"] * len(groups), "group": [*groups], "topic": ["orders"] * len(groups)}
-    hours = {
-        "hour": np.full(len(groups), np.datetime64("2026-11-01T23:00", "us")),
-        "partitions": np.full(len(groups), 12, np.int32),
-    }
-    write(folder, layout.hourly_table("2026-11-01"), {**names, **hours, "expected_samples": [360] * len(groups)})
-    rows = {
-        "cluster": ["main"] * sum(map(len, groups.values())),
-        "group": [name for name, minutes in groups.items() for _ in range(len(minutes))],
-        "minute": np.concatenate([minutes.start.astype("datetime64[us]") for minutes in groups.values()]),
-        **{name: np.concatenate([getattr(each, name) for each in groups.values()]) for name in COLUMNS},
-    }
-    write(folder, layout.minutes_table("2026-11-01"), rows)
-    return folder
-
-
-def write(folder: Path, path: str, columns: dict[str, object]) -> None:
-    """Numbers that are not known are null."""
-    file = folder / path
-    file.parent.mkdir(parents=True, exist_ok=True)
-    arrays = {name: pa.array(column, from_pandas=True) for name, column in columns.items()}
-    if "minute" in arrays or "hour" in arrays:
-        name = "minute" if "minute" in arrays else "hour"
-        arrays[name] = arrays[name].cast(pa.timestamp("us", "UTC"))
-    pq.write_table(pa.table(arrays), file, row_group_size=500)
-
-
 def hpa_file(folder: Path, *metrics: Json, most: int = 12) -> Path:
     file = folder / "hpa.yaml"
     file.write_text(yaml.safe_dump(document(*(metrics or [lag_of("billing")]), most=most)))
     return file
 
 
-def replayed(place: Path, hpa: Path, *more: str, group: str = "billing") -> tuple[int, list[str]]:
-    return asked("replay", "--history", str(place), "--group", group, "--hpa", str(hpa), *more, session=in_process)
+def written(folder: Path) -> Path:
+    """Of `idle`, no member was ever saturated; `huge` has more partitions than are replayed."""
+    able = 50.0 * MEMBERS / PARTITIONS
+    reads = [
+        *(Read("billing", TWO_DAYS, WAVE, able, partition=each, members=MEMBERS) for each in range(PARTITIONS)),
+        Read("idle", TWO_DAYS, 10.0, 100.0),
+        *(Read("huge", Clock(days=1, interval=3600), 1.0, partition=each) for each in range(1001)),
+    ]
+    write_weeks(folder, reads)
+    compacted(folder, until=END)
+    return folder
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return history(tmp_path_factory.mktemp("history"), billing=WAVE, idle=IDLE)
+    return written(tmp_path_factory.mktemp("history"))
 
 
-def test_a_replay_says_what_was_and_what_would_have_been(place: Path, tmp_path: Path) -> None:
+Replayed = Callable[..., tuple[int, list[str]]]
+
+
+@pytest.fixture
+def replayed(spark_session: SparkSession) -> Replayed:
+    def run(place: Path, hpa: Path, *more: str, group: str = "billing") -> tuple[int, list[str]]:
+        command = ("replay", "--history", str(place), "--group", group, "--hpa", str(hpa), *more)
+        return asked(*command, session=lambda: spark_session)
+
+    return run
+
+
+def test_a_replay_says_what_was_and_what_would_have_been(place: Path, tmp_path: Path, replayed: Replayed) -> None:
+    before = sorted(place.rglob("*"))
     status, _ = replayed(place, hpa_file(tmp_path), "--max-wait", "2m", "--output", str(tmp_path))
-    text, result = (tmp_path / "replay.txt").read_text(), json.loads((tmp_path / "replay.json").read_text())
+    text, result, page = ((tmp_path / f"replay.{kind}").read_text() for kind in ("txt", "json", "html"))
+    result = json.loads(result)
 
-    assert status == 0
+    assert (status, sorted(place.rglob("*"))) == (0, before)
     assert "The replay reproduces what happened. A member reads 50" in text
     assert "With hpa.yaml from the start" in text
-    assert (result["version"], result["minutes"], result["calibration"]["fits"]) == ("kafka-lag-replay/1", 1440, True)
+    assert (result["version"], result["minutes"], result["calibration"]["fits"]) == ("kafka-lag-replay/1", 2880, True)
     assert result["capacity"]["messages_per_second"] == pytest.approx(50, rel=0.02)
     assert result["with_hpa"]["wait_p95"] < 0.1 * result["calibration"]["observed"]["wait_p95"]
     assert result["with_hpa"]["minutes_above"] < result["calibration"]["observed"]["minutes_above"]
-    assert result["calibration"]["observed"]["replica_hours"] == 72
+    assert result["calibration"]["observed"]["replica_hours"] == pytest.approx(144, rel=0.01)
     assert result["with_an_oracle"]["replica_hours"] < result["with_kedas_defaults"]["replica_hours"]
     assert "KEDA's defaults  an oracle" in text
-
-
-def test_its_page_has_three_charts_of_both_courses(place: Path, tmp_path: Path) -> None:
-    replayed(place, hpa_file(tmp_path), "--output", str(tmp_path / "out"))
-    page = (tmp_path / "out" / "replay.html").read_text()
-
     assert page.count("<svg") == 3
+    assert ">30\u202fmin</text>" in page
+    assert "members, or wanted by the HPA, mean of 9 min" in page
     assert page.count('class="line made"') == page.count('class="line used"') == 3
 
 
-def test_without_a_place_nothing_is_written(place: Path, tmp_path: Path) -> None:
-    before = sorted(place.rglob("*"))
-    status, _ = replayed(place, hpa_file(tmp_path))
-
-    assert (status, sorted(place.rglob("*"))) == (0, before)
-
-
-def test_fewer_replicas_than_there_were_wait_longer(place: Path, tmp_path: Path) -> None:
-    replayed(place, hpa_file(tmp_path, most=1), "--output", str(tmp_path))
+def test_a_named_metric_without_selector_is_taken_for_the_groups_lag(
+    place: Path, tmp_path: Path, replayed: Replayed
+) -> None:
+    """With fewer replicas than there were, messages wait longer."""
+    file = hpa_file(tmp_path, external(average="3000", name="billing-backlog"), most=1)
+    replayed(place, file, "--output", str(tmp_path))
     result = json.loads((tmp_path / "replay.json").read_text())
 
-    assert result["with_hpa"]["replica_hours"] == 24
+    assert result["with_hpa"]["replica_hours"] == pytest.approx(48, rel=0.01)
     assert result["with_hpa"]["wait_p95"] > result["calibration"]["observed"]["wait_p95"]
 
 
@@ -112,19 +100,20 @@ def test_fewer_replicas_than_there_were_wait_longer(place: Path, tmp_path: Path)
     ("metrics", "group", "more", "sentence"),
     [
         ([], "biling", [], "--group biling: the range has no such group; did you mean 'billing'?"),
-        ([], "billing", ["--cluster", "eu"], "--group billing: the range has no such group on cluster 'eu'"),
+        (
+            [],
+            "billing",
+            ["--cluster", "eu"],
+            "--group billing: the range has no such group on cluster 'eu', only on",
+        ),
         ([lag_of("billing")], "idle", [], "scales on group 'billing', not on the lag of group 'idle'"),
-        ([lag_of("billing", topic="other")], "billing", [], "scales on topic 'other'"),
-        ([lag_of("billing", metric="queue")], "billing", [], "scales on 'queue', not on the lag of group 'billing'"),
-        ([lag_of("idle")], "idle", [], "what a member can do is not known"),
-        ([{"type": "Resource"}], "billing", [], "spec.metrics[0].type: is 'Resource'; must be 'External' or 'Object'"),
-        ([], "billing", ["--from", "2026-12-01"], "the range has no such group"),
-        ([], "billing", ["--max-wait", "soon"], "--max-wait: is 'soon'; must be a duration"),
-        ([], "billing", ["--from", "2026-11-02", "--to", "2026-11-01"], "--from 2026-11-02 is not before --to"),
+        ([lag_of("idle")], "idle", [], "--group idle: What a member can do is not known: the group was never seen"),
+        ([lag_of("huge")], "huge", [], "--group huge: groups with more than 1\u202f000 partitions are not replayed"),
+        ([], "billing", ["--from", "2026-10-01", "--to", "2026-10-02"], "the range has no such group"),
     ],
 )
 def test_what_cannot_be_replayed_ends_with_one_sentence(
-    metrics: list[Json], group: str, more: list[str], sentence: str, place: Path, tmp_path: Path
+    metrics: list[Json], group: str, more: list[str], sentence: str, place: Path, tmp_path: Path, replayed: Replayed
 ) -> None:
     status, lines = replayed(place, hpa_file(tmp_path, *metrics), *more, group=group)
 
@@ -132,19 +121,27 @@ def test_what_cannot_be_replayed_ends_with_one_sentence(
     assert sentence in lines[-1]
 
 
-def test_a_history_without_minutes_asks_for_compaction(tmp_path: Path) -> None:
-    status, lines = replayed(tmp_path, hpa_file(tmp_path))
+@pytest.mark.parametrize(
+    ("metrics", "more", "sentence"),
+    [
+        ([{"type": "Resource"}], [], "spec.metrics[0].type: is 'Resource'; must be 'External' or 'Object'"),
+        ([], ["--max-wait", "soon"], "--max-wait: is 'soon'; must be a duration"),
+        ([], ["--from", "2026-11-02", "--to", "2026-11-01"], "--from 2026-11-02 is not before --to"),
+        ([], [], "holds no minutes: run `compact` first"),
+    ],
+)
+def test_what_is_wrong_from_the_start_ends_before_spark_starts(
+    metrics: list[Json], more: list[str], sentence: str, tmp_path: Path
+) -> None:
+    file = hpa_file(tmp_path, *metrics)
+    command = ("replay", "--history", str(tmp_path), "--group", "billing", "--hpa", str(file), *more)
+    status, lines = asked(*command, session=no_session)
 
-    assert (status, "holds no minutes: run `compact` first" in lines[-1]) == (2, True)
+    assert (status, sentence in lines[-1]) == (2, True)
 
 
-def test_a_file_that_is_not_there_is_named(place: Path, tmp_path: Path) -> None:
-    status, lines = replayed(place, tmp_path / "none.yaml")
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    command = ("replay", "--history", str(tmp_path), "--group", "billing", "--hpa", str(tmp_path / "none.yaml"))
+    status, lines = asked(*command, session=no_session)
 
     assert (status, "none.yaml: No such file or directory" in lines[-1]) == (2, True)
-
-
-def test_a_named_metric_without_selector_is_taken_for_the_groups_lag(place: Path, tmp_path: Path) -> None:
-    status, _ = replayed(place, hpa_file(tmp_path, external(average="3000", name="billing-backlog")))
-
-    assert status == 0

@@ -3,29 +3,40 @@ from dataclasses import replace
 import numpy as np
 
 from adapter.verdicts.plant import Consumers
-from spark.replay.outcome import Question, outcome_of
+from spark.replay.outcome import outcome_of
+from spark.trials.minutes import HourlySkew
+from spark.trials.references import Candidate
+from spark.trials.trial import Question
 from tests.support.history.minutes import read_by
 from tests.support.hpas import external, hpa, rules
 
 DAY = np.arange(1440)
 WAVE = read_by(60 * (100 + 80 * np.sin(DAY / 1440 * 2 * np.pi)), np.full(1440, 3.0), 50.0)
 QUICK = hpa(external(average="500"), most=12, behavior={"scaleUp": rules("Pods 9 15"), "scaleDown": rules()})
-QUESTION = Question(WAVE, Consumers(np.nan, (12,), interval_seconds=10.0), QUICK, 60.0)
+EVEN = HourlySkew(WAVE.start[::60], np.full(24, 1 / 12))
+CONSUMERS = Consumers(50.0, (12,), interval_seconds=10.0)
+QUESTION = Question(CONSUMERS, 50.0, 100, EVEN, (Candidate(QUICK),), 60.0)
 
 
 def test_the_hpa_begins_with_the_members_that_were_there() -> None:
-    held = replace(
-        QUESTION, hpa=hpa(external(average="500"), least=1, most=12, behavior={"scaleDown": rules(window=3600)})
-    )
+    slow = hpa(external(average="500"), least=1, most=12, behavior={"scaleDown": rules(window=3600)})
 
-    assert outcome_of(held).courses.replicas[0] == 3
+    assert outcome_of(WAVE, replace(QUESTION, candidates=(Candidate(slow),))).courses.replicas[0] == 3
 
 
 def test_the_hpa_has_no_value_in_minutes_of_which_the_lag_is_not_known() -> None:
     """As it was with the real HPA: the adapter answered with an error."""
     silent = (DAY >= 200) & (DAY < 400)
-    blind = replace(QUESTION, minutes=replace(WAVE, lag=np.where(silent, np.nan, WAVE.lag)))
-    seeing, held = (outcome_of(each).courses.replicas[silent] for each in (QUESTION, blind))
+    blind = replace(WAVE, lag=np.where(silent, np.nan, WAVE.lag))
+    seeing, held = (outcome_of(each, QUESTION).courses.replicas[silent] for each in (WAVE, blind))
 
     assert len(set(held.tolist())) == 1
     assert len(set(seeing.tolist())) > 1
+
+
+def test_the_past_is_replayed_with_the_median_and_the_hpa_with_the_capacity_to_count_with() -> None:
+    outcome = outcome_of(WAVE, replace(QUESTION, consumers=replace(CONSUMERS, capacity=40.0)))
+
+    assert (outcome.calibration.capacity, outcome.advised) == (50, 40)
+    assert outcome.calibration.misfit == ""
+    assert outcome.oracle.replica_hours > outcome_of(WAVE, QUESTION).oracle.replica_hours

@@ -318,6 +318,6 @@ def test_only_the_chosen_groups_are_reported_by_what_was_agreed_on(
 
     assert (billing["owner"], billing["max_wait_seconds"]) == ("Payments", 120)
     assert billing["topics"][0]["threshold"]["value"] == 1200
-    with pytest.raises(Unusable, match=r"^--group bililng: the range has no such group$"):
+    with pytest.raises(Unusable, match=r"^--group bililng: the range has no such group; did you mean 'billing'\?$"):
         reported(history, tmp_path / "report", spark_session, NOW, agreements=unknown)
     assert (tmp_path / "report/report.json").read_text() == made

@@ -15,7 +15,7 @@ from spark.figures.model import Above, HourShares, Periods, Share
 from spark.figures.periods import between
 from spark.report import charts
 from spark.report import svg_parts as svg
-from spark.report.svg_parts import HEIGHT, WIDTH, Chart, escaped, nice_top
+from spark.report.svg_parts import HEIGHT, WIDTH, Chart, escaped, nice_duration, nice_top
 from spark.report.templating import environment_of
 from tests.support.history.report_groups import MONDAY, hours, topic
 
@@ -245,3 +245,18 @@ def test_hours_of_the_week_without_data_are_no_hours_with_nothing() -> None:
 
     assert shades == ["0.06", "1.00"]
     assert without_data == 7 * 24 - 36
+
+
+@pytest.mark.parametrize(
+    ("most", "top", "step"),
+    [
+        (0.0, 1.0, 1.0),
+        (40.0, 45.0, 15.0),
+        (200.0, 240.0, 60.0),
+        (4000.0, 4500.0, 900.0),
+        (6323.0, 7200.0, 1800.0),
+        (2e6, 2_160_000.0, 432_000.0),
+    ],
+)
+def test_an_axis_of_durations_has_steps_that_people_say(most: float, top: float, step: float) -> None:
+    assert nice_duration(most) == (top, step)

@@ -20,7 +20,6 @@ from tests.support.history.demo_fields import (
     AS_COMPUTED,
     COVERAGE,
     EXACT,
-    GROUP_FIELDS,
     HOT,
     NOW,
     TOPIC_FIELDS,
@@ -29,6 +28,7 @@ from tests.support.history.demo_fields import (
     Key,
     Part,
 )
+from tests.support.history.demo_group_fields import GROUP_FIELDS
 from tests.support.history.demo_truth import (
     GROUPS,
     MAX_WAIT,

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark.advice.assessment import Report, decided
+from spark.advice.assessment import Report
 from spark.figures.agreement import Agreement
 from spark.figures.model import Group, ReportData, Still
 from spark.figures.periods import between
@@ -21,6 +21,7 @@ from spark.report import html_page
 from spark.report.html_page import MOST_ON_ONE_PAGE, pages_of
 from spark.report.text_exports import csv_of, markdown_of
 from spark.tables.sample_files import Skipped
+from tests.support.history.advised_groups import decided_on
 from tests.support.history.report_groups import MONDAY, group, hours, report_data, saturated, together, topic
 
 ANYTHING = st.text(max_size=40) | st.sampled_from(
@@ -35,7 +36,7 @@ def page_of(report: Report) -> str:
 
 
 def page(*groups: Group) -> str:
-    return page_of(decided(report_data(*groups)))
+    return page_of(decided_on(report_data(*groups)))
 
 
 @pytest.fixture
@@ -93,7 +94,7 @@ def test_names_are_text_whatever_they_hold(name: str, of_topic: str, cluster: st
 
 def tags_of(data: ReportData) -> list[str]:
     """Of the single page, and of those where the group has one of its own."""
-    report = decided(data)
+    report = decided_on(data)
     texts = [page_of(report)]
     with mock.patch.object(html_page, "MOST_ON_ONE_PAGE", 0):
         texts += [text for path, text in pages_of(report) if path.endswith(".html")]
@@ -163,12 +164,12 @@ def test_no_group_is_said_in_words() -> None:
 def test_skipped_files_are_named_with_their_reason() -> None:
     gathered = replace(report_data(group()), skipped=(Skipped("samples/date=2026-06-01/hour=00/a.parquet", "torn"),))
 
-    assert "<code>samples/date=2026-06-01/hour=00/a.parquet</code></td>" in page_of(decided(gathered))
+    assert "<code>samples/date=2026-06-01/hour=00/a.parquet</code></td>" in page_of(decided_on(gathered))
 
 
 def test_more_groups_than_a_page_holds_have_a_page_each_and_a_table_of_all_that_comes_last() -> None:
     others = (group(f"g{number}", topic(of=hours(1))) for number in range(MOST_ON_ONE_PAGE))
-    made = dict(pages_of(decided(report_data(*others, group("billing", STUCK)))))
+    made = dict(pages_of(decided_on(report_data(*others, group("billing", STUCK)))))
     *of_groups, (style, _), (name, index) = made.items()
     links = [it.get("href", "") for it in parsed(index).iter("a")]
 
@@ -182,7 +183,7 @@ def test_more_groups_than_a_page_holds_have_a_page_each_and_a_table_of_all_that_
 
 @pytest.mark.usefixtures("a_page_each")
 def test_a_link_to_a_group_is_also_valid_where_it_has_a_page_of_its_own() -> None:
-    made = dict(pages_of(decided(report_data(group("billing")))))
+    made = dict(pages_of(decided_on(report_data(group("billing")))))
 
     assert '<tr id="group-billing">' in made["report.html"]
     assert 'href="../report.html#group-billing"' in made["groups/billing.html"]
@@ -191,7 +192,7 @@ def test_a_link_to_a_group_is_also_valid_where_it_has_a_page_of_its_own() -> Non
 
 @pytest.mark.usefixtures("a_page_each")
 def test_pages_are_made_one_after_another() -> None:
-    report = decided(report_data(group("billing"), group("shop")))
+    report = decided_on(report_data(group("billing"), group("shop")))
     with mock.patch.object(html_page, "topic_values", wraps=html_page.topic_values) as values:
         next(pages_of(report))
 
@@ -276,7 +277,7 @@ def test_the_table_on_top_says_why_and_what_to_do() -> None:
 
 def test_a_wait_stands_beside_every_lag() -> None:
     """900 messages wait in each hour of 16 days, at a production of 36,000 an hour: for a minute and a half."""
-    made = decided(report_data(group("a", topic(of=hours(16 * 24, lag=lambda _: 900.0)))))
+    made = decided_on(report_data(group("a", topic(of=hours(16 * 24, lag=lambda _: 900.0)))))
     text, (row,) = page_of(made), csv.DictReader(csv_of(made).splitlines())
     cells = re.findall(r'data-label="Lag p95">(.*?)</td>', text)
     days = re.findall(r"<tr><td>2026-06.*?</td><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td>", text)
@@ -290,9 +291,16 @@ def test_a_wait_stands_beside_every_lag() -> None:
     assert {float(row[f"wait_{name}_seconds"]) for name in ("p50", "first", "last")} == {90}
 
 
+def test_an_hour_that_ends_after_the_report_was_made_has_no_age() -> None:
+    data = report_data(group("a"))
+    early = replace(data, made_at=data.made_at - timedelta(days=6, minutes=30))
+
+    assert "The newest hour of data ends in 30\u202fmin.</p>" in page_of(decided_on(early))
+
+
 def test_the_owner_and_the_age_of_the_data_are_shown() -> None:
     owned = replace(group("a"), agreement=Agreement(owner="Payments & Co"))
-    text = page_of(decided(replace(report_data(owned), version="1.2.3")))
+    text = page_of(decided_on(replace(report_data(owned), version="1.2.3")))
 
     assert "cluster main, owner Payments &amp; Co</span>" in text
     assert "The newest data is 6\u202fd old.</p>" in text

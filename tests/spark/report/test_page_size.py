@@ -5,11 +5,11 @@ from unittest import mock
 
 import numpy as np
 
-from spark.advice.assessment import decided
 from spark.figures.agreement import Agreement
 from spark.figures.model import Group, HourShares, Periods, Share, TopicFigures
 from spark.report import html_page
 from spark.report.html_page import MANY_TOPICS, MOST_ON_ONE_PAGE, pages_of
+from tests.support.history.advised_groups import decided_on
 from tests.support.history.report_groups import MONDAY, group, hours, report_data, saturated, topic
 
 TWO_WEEKS = 14 * 24
@@ -47,7 +47,7 @@ def groups(number: int) -> list[Group]:
 
 def bytes_of(of: list[Group]) -> list[int]:
     """Of each page, that of all groups as the last; nearly all have an HPA."""
-    report = decided(report_data(*of))
+    report = decided_on(report_data(*of))
     assert np.mean([standing.advice.hpa.target.value is not None for standing in report.standings]) > 0.9
     return [len(text.encode()) for _, text in pages_of(report)]
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark.advice.assessment import Report, decided
+from spark.advice.assessment import Report
 from spark.figures import formatting
 from spark.figures.model import Group, Still
 from spark.report.fields import FIELDS
@@ -19,11 +19,12 @@ from spark.report.json_export import MOST_HOURS, SCHEMA, json_of
 from spark.report.templating import at_a_glance
 from spark.report.text_exports import csv_of, markdown, markdown_of
 from spark.tables.sample_files import Skipped
+from tests.support.history.advised_groups import decided_on
 from tests.support.history.report_groups import MONDAY, group, hours, report_data, saturated, together, topic
 
 
 def report(*groups: Group) -> Report:
-    return decided(report_data(*groups))
+    return decided_on(report_data(*groups))
 
 
 def document(*groups: Group) -> dict[str, Any]:
@@ -151,7 +152,7 @@ def test_a_name_stays_in_its_cell_of_the_markdown(name: str) -> None:
 
 def test_markdown_names_what_was_skipped() -> None:
     torn = Skipped("samples/date=2026-06-01/hour=00/a*.parquet", "is torn")
-    text = markdown_of(decided(replace(report_data(group()), skipped=(torn,))))
+    text = markdown_of(decided_on(replace(report_data(group()), skipped=(torn,))))
 
     assert "1 file of the history was skipped." in text
     assert "- samples/date=2026-06-01/hour=00/a\\*.parquet: is torn\n" in text
@@ -170,7 +171,7 @@ def test_hours_without_any_group_and_samples_after_a_gap_are_told_as_such() -> N
 
 def test_data_that_is_days_old_is_said_to_be_so_first_and_asks_nobody_to_act_now() -> None:
     stuck = group("a", topic("x", hours(lag=lambda _: 500.0, consumed=0.0)))
-    old, asked_for = (decided(report_data(stuck, is_past=is_past)) for is_past in (False, True))
+    old, asked_for = (decided_on(report_data(stuck, is_past=is_past)) for is_past in (False, True))
     said = json.loads(json_of(old))
 
     assert at_a_glance(old).startswith("The newest data is 6\u202fd old: what it shows may be over. Worth watching: a.")

@@ -1,6 +1,5 @@
 """Every number of the report about the demo's week, by its path, with its truth and how close it has to be."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,20 +8,17 @@ from typing import Any
 import numpy as np
 
 from local.histories.plausible_history import DOWN
-from local.histories.plausible_world import MINUTES, Numbers, Rates
+from local.histories.plausible_world import MINUTES, Numbers
 from tests.support.history.demo_truth import (
     DAY,
     DUE,
     GROUPS,
     HOUR,
     HOURS,
-    MAX_WAIT,
     RECREATED,
     SEEN,
     TOPICS,
-    GroupTruth,
     TopicTruth,
-    hpa_over,
 )
 
 NOW = datetime(2026, 11, 16, 1, tzinfo=UTC)
@@ -30,10 +26,6 @@ SATURATED = {"checkout", "clickstream", "reporting", "search-index"}
 """Groups that had more to do than they could, at times."""
 HOT, STILL = "clickstream", {"mail": 3, "reporting": 2}
 """The group with a hot partition; those whose partitions stand still at the end, and how many of them."""
-TARGETS = SATURATED - {HOT}
-"""Groups for which a target can be recommended."""
-WINDOWS = {"checkout": 3600}
-"""Of scaling down; 300 s elsewhere."""
 EXACT, AS_COMPUTED = 1e-9, "computed from the same minutes; report.json has twelve digits"
 """How close a truth has to be where nothing else is said, and why."""
 Key = tuple[str, str]
@@ -134,7 +126,6 @@ def still_lag(key: Key, of: TopicTruth) -> int | None:
 
 
 NONE_HAPPENED = "nothing of the kind was put in"
-MEASURED = "a capacity is measured in windows of four minutes, in which work arrives by chance (Poisson)"
 CARRIED = "of log ends from earlier hours not all are kept: a wait that began then is right by an eighth"
 TOPIC_FIELDS = (
     Field("lag.samples", hourly(lambda of: len(of.lag))),
@@ -228,144 +219,6 @@ TOPIC_FIELDS = (
     Field("daily.members_min", hourly(lambda of: members(of, DAY, np.min))),
     Field("daily.members_max", hourly(lambda of: members(of, DAY))),
     Field("daily.skew", day_skew),
-)
-
-
-def if_known(truth: Callable[[GroupTruth], Any]) -> Callable[[str, GroupTruth], Any]:
-    """None where no capacity can be seen."""
-    return lambda name, of: truth(of) if name in SATURATED else None
-
-
-def if_recommended(truth: Callable[[str, GroupTruth], Any]) -> Callable[[str, GroupTruth], Any]:
-    return lambda name, of: truth(name, of) if name in TARGETS else None
-
-
-def least(name: str, of: GroupTruth, rate: float) -> int:
-    return min(of.carrying(rate / 0.8), most(name, of)) if name in SATURATED else 1
-
-
-def most(name: str, of: GroupTruth) -> int:
-    """Fewer than the partitions only where a member's capacity is known, and none is hot."""
-    return max(2, of.carrying(1.5 * of.rate.max())) if name in TARGETS else of.most_members
-
-
-def step(name: str, of: GroupTruth) -> int:
-    needed = math.ceil(of.rise / of.member_per_second) if name in SATURATED else 0
-    return min(most(name, of), max(4, needed))
-
-
-def window(name: str) -> int:
-    return WINDOWS.get(name, 300)
-
-
-def target(of: GroupTruth) -> float:
-    return of.member_per_second * MAX_WAIT / 1.2
-
-
-def backlog_windows(of: GroupTruth) -> float:
-    """As many windows of four minutes as fill the minutes with a backlog."""
-    return sum(backlog_windows_by_hour(of))
-
-
-def backlog_windows_by_hour(of: GroupTruth) -> list[float]:
-    """By hour of the day in Berlin, an hour ahead. A minute has a backlog if half a minute's production waits in a
-    partition, and there are members."""
-    minutes = np.zeros(24)
-    for number, hour in enumerate(HOURS):
-        of_hour = slice(hour * HOUR, (hour + 1) * HOUR)
-        waits = [
-            topic.of_partitions[:, of_hour] > 30 * topic.produced[:, number, np.newaxis] / topic.covered[number]
-            for topic in of.topics
-        ]
-        minutes[(hour + 1) % 24] += int(np.count_nonzero(np.concatenate(waits).any(axis=0) & (of.members[of_hour] > 0)))
-    return [float(each) for each in minutes / 4]
-
-
-def day_of(name: str, of: GroupTruth) -> tuple[Rates, Rates]:
-    """The lag and replicas of an HPA of our own over the minutes of the 24 hours around the busiest one."""
-    ends = np.sum([topic.read.log.log_end.sum(axis=0) for topic in of.topics], axis=0)
-    first = max(0, min(int(HOURS[np.argmax(of.rate)]) - 12, 144)) * HOUR
-    rate = np.diff(ends, prepend=ends[0])[first : first + DAY] / 60
-    able = of.member_per_second
-    return hpa_over(
-        rate, able, int(target(of)), least(name, of, of.off_peak), most(name, of), step(name, of), window(name)
-    )
-
-
-CLOCK = (
-    "windows begin every four minutes by the clock, so those at the ends of a backlog count in part, and a few alone "
-    "in an hour may be those of members that only follow"
-)
-SURE = "a lower bound: how busy members were in their best hour is not what they could do"
-KEPT = "no other HPA is as good, but that it keeps what it promises is all that is claimed"
-CHANCE = "the replay sees the means of hours; ours sees the minutes, in which bursts of 50 minutes are steeper"
-GROUP_FIELDS = (
-    Field("interval_seconds", lambda *_: 60),
-    Field("partitions", lambda _, of: of.partitions),
-    Field("members_max", lambda _, of: of.members[DUE].max()),
-    Field("max_wait_seconds", lambda *_: MAX_WAIT),
-    Field("capacity.p25", if_known(lambda of: of.member_per_second), 0.05, MEASURED),
-    Field("capacity.p50", if_known(lambda of: of.member_per_second), 0.03, MEASURED),
-    Field("capacity.p95", if_known(lambda of: of.member_per_second), 0.05, MEASURED),
-    Field("capacity.windows", if_known(lambda of: Between(CLOCK, 0.7 * backlog_windows(of), backlog_windows(of)))),
-    Field(
-        "capacity.seconds", if_known(lambda of: Between(CLOCK, 168 * backlog_windows(of), 240 * backlog_windows(of)))
-    ),
-    Field("capacity.windows_by_hour", if_known(lambda of: Between(CLOCK, 0, backlog_windows_by_hour(of)))),
-    *(
-        Field(
-            f"capacity.{name}_by_hour",
-            if_known(lambda of: Between(MEASURED, 0.92 * of.member_per_second, 1.08 * of.member_per_second)),
-        )
-        for name in ("p25", "p95")
-    ),
-    Field("capacity_at_least", lambda _, of: Between(SURE, 0, 1.03 * of.member_per_second)),
-    Field("production_rate.off_peak", lambda _, of: of.off_peak),
-    Field("production_rate.usual", lambda _, of: np.median(of.rate)),
-    Field("production_rate.peak", lambda _, of: of.rate.max()),
-    Field("production_rate.rise", lambda _, of: of.rise),
-    Field("hpa.target_average_value.value", if_recommended(lambda _, of: target(of)), 0.05, "rounded to two digits"),
-    Field("hpa.min_replicas.value", lambda name, of: least(name, of, of.off_peak)),
-    Field("hpa.max_replicas.value", most),
-    Field("hpa.scale_up.stabilization_window_seconds.value", lambda *_: 0),
-    Field("hpa.scale_up.policies.value", lambda name, of: [step(name, of), 100]),
-    Field("hpa.scale_up.policies.period_seconds", lambda *_: [15, 15]),
-    Field("hpa.scale_down.stabilization_window_seconds.value", lambda name, _: window(name)),
-    Field("hpa.scale_down.policies.value", lambda *_: [50]),
-    Field("hpa.scale_down.policies.period_seconds", lambda *_: [60]),
-    Field("expected.wait_p50", if_recommended(lambda *_: Between(KEPT, 0, MAX_WAIT))),
-    Field("expected.wait_p95", if_recommended(lambda *_: Between(KEPT, 0, MAX_WAIT))),
-    Field("expected.wait_max", if_recommended(lambda *_: Between(KEPT, 0, 1.1 * MAX_WAIT))),
-    Field("expected.kept_share", if_recommended(lambda *_: Between(KEPT, 0.95, 1))),
-    Field("expected.replicas_mean", if_recommended(lambda name, of: day_of(name, of)[1].mean()), 0.25, CHANCE),
-    Field(
-        "expected.changes_a_day",
-        if_recommended(lambda name, of: np.count_nonzero(np.diff(day_of(name, of)[1]))),
-        1.5,
-        f"{CHANCE}; and one change more or less makes others",
-    ),
-    Field("presets.hpa.target_average_value.value", if_recommended(lambda _, of: [target(of)] * 5), 0.05, "as above"),
-    Field(
-        "presets.hpa.min_replicas.value",
-        lambda name, of: [
-            *[least(name, of, of.off_peak)] * 3,
-            of.most_members,
-            least(name, of, float(np.median(of.rate))),
-        ],
-    ),
-    Field("presets.hpa.max_replicas.value", lambda name, of: [*[most(name, of)] * 3, of.most_members, most(name, of)]),
-    Field("presets.hpa.scale_up.stabilization_window_seconds.value", lambda *_: [0, 60, 0, 0, 0]),
-    Field(
-        "presets.hpa.scale_up.policies.value",
-        lambda name, of: [most(name, of), 100, *[step(name, of), 100] * 4],
-    ),
-    Field("presets.hpa.scale_up.policies.period_seconds", lambda *_: [15] * 10),
-    Field(
-        "presets.hpa.scale_down.stabilization_window_seconds.value",
-        lambda name, _: [60, *(max(least, window(name)) for least in (900, 0, 600, 900))],
-    ),
-    Field("presets.hpa.scale_down.policies.value", lambda *_: [100, 1, 50, 25, 50]),
-    Field("presets.hpa.scale_down.policies.period_seconds", lambda *_: [60, 120, 60, 60, 60]),
 )
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from spark.advice.demand import load_of
 from spark.advice.finding import Finding, Severity
-from spark.advice.hpa import advice_for
 from spark.advice.incidents.late import above_threshold, rare_commits, reads_late
 from spark.figures.model import Above, Group, Pace, Waits
+from tests.support.history.advised_groups import advice_for
 from tests.support.history.report_groups import MONDAY, group, hours, saturated, topic
 
 HOUR, DAYS = 3600.0, 6

@@ -6,8 +6,9 @@ from pathlib import Path
 from adapter.documents import content_of, document_in
 from adapter.errors import SettingsInvalid
 from adapter.verdicts.hpa import Hpa, HpaInvalid, LabelSelector, hpa_of
-from spark.advice.hpa_manifest import METRIC
 from spark.errors import Unusable
+
+METRIC = "kafka_consumergroup_lag"
 
 
 def hpa_in(path: Path) -> Hpa:
@@ -18,6 +19,18 @@ def hpa_in(path: Path) -> Hpa:
         raise Unusable(f"--hpa {path}: {error}") from error
     except SettingsInvalid as error:
         raise Unusable(f"--hpa {'; '.join(error.problems)}") from error
+
+
+def is_of(hpa: Hpa, cluster: str, group: str, topics: Collection[str]) -> bool:
+    """Whether it scales on the lag of this group, which a selector names."""
+    selectors = [metric.source.metric.selector for metric in hpa.metrics]
+    if not any("group" in dict(_chosen(selector)) for selector in selectors):
+        return False
+    try:
+        check_scales_on_lag(hpa, cluster, group, topics)
+    except Unusable:
+        return False
+    return True
 
 
 def check_scales_on_lag(hpa: Hpa, cluster: str, group: str, topics: Collection[str]) -> None:

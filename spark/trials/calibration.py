@@ -1,4 +1,4 @@
-"""Pure: what a group's members can do and how its past is reproduced, from its minutes.
+"""Pure: how a group's past is reproduced, from its minutes.
 
 A replay of what might have been is worth something only where the members that really were there, replayed in the same
 way, give the lag and the wait that were observed."""
@@ -13,12 +13,8 @@ from adapter.verdicts.replay import Replay
 from adapter.verdicts.scalers import Lane
 from spark.errors import Unusable
 from spark.figures.model import Flags, Floats
-from spark.replay.minutes import Minutes
+from spark.trials.minutes import Minutes
 
-BACKLOG_SECONDS = 30.0
-"""Of production: with more waiting, a member has always something to read."""
-ENOUGH_MINUTES = 10
-"""Fewer saturated minutes give a capacity that one slow minute could have made."""
 FITS_WITHIN = 0.25
 """Of the observed wait's 95th percentile."""
 UNSTEADY_SHARE = 0.05
@@ -76,24 +72,6 @@ class Courses:
     lag: Floats
     wait_seconds: Floats
     replicas: Floats
-
-
-def capacity_of(minutes: Minutes, partitions: int) -> tuple[float, int]:
-    """Returns the median that a member read in a minute in which all of them had a backlog, in messages/s, and of how
-    many minutes it is. Raises Unusable where there are too few."""
-    members = np.minimum(members_of(minutes), partitions)
-    is_steady = (minutes.members_min == minutes.members_max) & (np.diff(members, prepend=members[0]) == 0)
-    before = np.concatenate([[np.nan], minutes.lag[:-1]])
-    waiting = BACKLOG_SECONDS / 60 * np.nan_to_num(minutes.produced)
-    has_backlog = (np.fmin(before, minutes.lag) > waiting) & (minutes.partitions_with_lag >= members) & (before > 0)
-    saturated = is_steady & has_backlog & (members > 0) & (minutes.consumed > 0)
-    number = int(np.count_nonzero(saturated))
-    if number < ENOUGH_MINUTES:
-        raise Unusable(
-            f"what a member can do is not known: all members had a backlog in {number} minutes of the range, "
-            f"and {ENOUGH_MINUTES} are needed"
-        )
-    return float(np.median(minutes.consumed[saturated] / members[saturated])) / 60, number
 
 
 def load_of(minutes: Minutes) -> Load:

@@ -6,8 +6,8 @@ import pytest
 from adapter.verdicts.plant import Consumers
 from adapter.verdicts.replay import replayed
 from spark.errors import Unusable
-from spark.replay.calibration import Calibration, Courses, as_served, as_they_were, calibration_of, capacity_of
-from spark.replay.minutes import Minutes
+from spark.trials.calibration import Calibration, Courses, as_served, as_they_were, calibration_of
+from spark.trials.minutes import Minutes
 from tests.support.history.minutes import read_by
 
 CONSUMERS = Consumers(50.0, (12,), interval_seconds=10.0)
@@ -25,28 +25,9 @@ def calibrated(minutes: Minutes) -> tuple[Calibration, Courses, Courses]:
     return calibration, observed, as_served(minutes, result)
 
 
-def test_what_a_member_can_do_is_the_median_of_minutes_in_which_all_had_a_backlog() -> None:
-    capacity, minutes = capacity_of(STEADY, 12)
-
-    assert capacity == pytest.approx(50, rel=0.02)
-    assert 200 < minutes < 800
-
-
-def test_without_saturated_minutes_nothing_can_be_replayed() -> None:
-    idle = read_by(WAVE, np.full(1440, 6.0), 50.0)
-
-    with pytest.raises(Unusable, match="what a member can do is not known: all members had a backlog in 0 minutes"):
-        capacity_of(idle, 12)
-
-
-def test_minutes_in_which_some_members_had_nothing_to_read_show_no_capacity() -> None:
-    with pytest.raises(Unusable, match="in 0 minutes"):
-        capacity_of(replace(STEADY, partitions_with_lag=np.full(1440, 2.0)), 12)
-
-
 def test_members_that_were_never_counted_are_named() -> None:
     with pytest.raises(Unusable, match="members of the group were not counted"):
-        capacity_of(replace(STEADY, members_max=np.full(1440, np.nan)), 12)
+        as_they_were(replace(STEADY, members_max=np.full(1440, np.nan)), CONSUMERS)
 
 
 @pytest.mark.parametrize("members", [np.full(1440, 3.0), np.where(DAY < 480, 2.0, 4.0)])

@@ -4,10 +4,10 @@ import numpy as np
 
 from adapter.verdicts.owners import Assignor
 from adapter.verdicts.plant import Consumers
-from spark.replay.outcome import Question, outcome_of
-from spark.replay.references import foreseen, lane_of_keda
+from adapter.verdicts.replay import replayed
+from adapter.verdicts.scalers import Served
+from spark.trials.references import foreseen, keda_of, lane_of_oracle, lanes_with
 from tests.support.history.minutes import read_by
-from tests.support.hpas import external, hpa
 
 DAY = np.arange(720)
 WAVE = read_by(60 * (100 + 80 * np.sin(DAY / 720 * 2 * np.pi)), np.full(720, 3.0), 50.0)
@@ -16,11 +16,11 @@ CONSUMERS = Consumers(50.0, (12,), Assignor.UNIFORM, interval_seconds=10.0)
 
 
 def test_the_oracle_lets_hardly_anything_wait_and_costs_less_than_kedas_defaults() -> None:
-    outcome = outcome_of(Question(WAVE, CONSUMERS, hpa(external(average="2000"), most=12), 60.0))
+    (keda,) = lanes_with(WAVE, CONSUMERS, [keda_of(CONSUMERS)])
+    oracle, of_keda = replayed([lane_of_oracle(WAVE, CONSUMERS), keda])
 
-    assert outcome.oracle.wait_p99 < 30
-    assert outcome.oracle.replica_hours < outcome.keda.replica_hours
-    assert outcome.oracle.kept_share == 1
+    assert np.percentile(oracle.wait_seconds, 99) < 30
+    assert oracle.replicas.sum() < of_keda.replicas.sum()
 
 
 def test_the_oracle_has_members_for_the_next_minute_before_it_comes() -> None:
@@ -41,8 +41,7 @@ def test_the_oracle_has_a_member_for_each_partition_where_no_number_is_enough() 
 
 
 def test_kedas_hpa_is_served_no_more_lag_than_one_replica_for_each_partition_is_for() -> None:
-    lane = lane_of_keda(WAVE, CONSUMERS)
+    keda = keda_of(CONSUMERS)
 
-    assert lane.served.most == 120
-    assert lane.hpa is not None
-    assert (lane.hpa.max_replicas, lane.hpa.behavior) == (100, None)
+    assert keda.served == Served(most=120.0)
+    assert (keda.hpa.max_replicas, keda.hpa.behavior) == (100, None)

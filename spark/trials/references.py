@@ -1,44 +1,56 @@
-"""Pure: what a given HPA is compared with: the HPA that KEDA makes by default, and an oracle."""
+"""Pure: HPAs as lanes of a replay, and what they are compared with: the HPA of KEDA's defaults, and an oracle."""
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from adapter.verdicts.hpa import Hpa, Metric, MetricIdentifier, MetricSource, MetricTarget
 from adapter.verdicts.plant import Consumers
 from adapter.verdicts.recent import Counts
-from adapter.verdicts.scalers import Lane, Served
-from spark.replay.calibration import load_of, members_of
-from spark.replay.minutes import Minutes
+from adapter.verdicts.scalers import LAG, Lane, Served
+from spark.trials.calibration import load_of, members_of
+from spark.trials.minutes import Minutes
 
 KEDA_LAG, KEDA_MOST = 10, 100
 """`lagThreshold` and `maxReplicaCount` that KEDA assumes where a ScaledObject gives none."""
 
 
-def lane_with(minutes: Minutes, consumers: Consumers, hpa: Hpa) -> Lane:
-    """Begins with the members that were there."""
-    first = int(members_of(minutes)[0])
-    return Lane(
-        load_of(minutes),
-        consumers,
-        hpa,
-        replicas=int(np.clip(first, max(1, hpa.min_replicas), hpa.max_replicas)),
-        lag_is_known=~np.isnan(minutes.lag),
-    )
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An HPA, and what the metric is that it reads."""
+
+    hpa: Hpa
+    served: Served = LAG
+
+
+def lanes_with(minutes: Minutes, consumers: Consumers, candidates: Sequence[Candidate]) -> list[Lane]:
+    """Each begins with the members that were there."""
+    load, is_known, first = load_of(minutes), ~np.isnan(minutes.lag), int(members_of(minutes)[0])
+    return [
+        Lane(
+            load,
+            consumers,
+            it.hpa,
+            replicas=int(np.clip(first, max(1, it.hpa.min_replicas), it.hpa.max_replicas)),
+            lag_is_known=is_known,
+            served=it.served,
+        )
+        for it in candidates
+    ]
 
 
 def lane_of_oracle(minutes: Minutes, consumers: Consumers) -> Lane:
     return Lane(load_of(minutes), consumers, members=foreseen(minutes, consumers))
 
 
-def lane_of_keda(minutes: Minutes, consumers: Consumers) -> Lane:
-    """With the HPA that KEDA makes of a ScaledObject with defaults. The lag that it serves is at most that of one
+def keda_of(consumers: Consumers) -> Candidate:
+    """The HPA that KEDA makes of a ScaledObject with defaults. The lag that it serves is at most that of one
     replica for each partition. What KEDA does at zero replicas is not replayed."""
     target = MetricTarget(type="AverageValue", average_value=KEDA_LAG)
     metric = Metric(type="External", external=MetricSource(metric=MetricIdentifier(name="lag"), target=target))
-    hpa = Hpa(max_replicas=KEDA_MOST, metrics=(metric,))
-    return replace(lane_with(minutes, consumers, hpa), served=Served(most=float(KEDA_LAG * consumers.width)))
+    return Candidate(Hpa(max_replicas=KEDA_MOST, metrics=(metric,)), Served(most=float(KEDA_LAG * consumers.width)))
 
 
 def foreseen(minutes: Minutes, consumers: Consumers) -> Counts:

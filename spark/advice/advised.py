@@ -1,0 +1,195 @@
+"""Pure: what a group's replays showed -> the HPA that is recommended, or why there is none."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from zoneinfo import ZoneInfo
+
+from adapter.verdicts.causes import Verdict
+from adapter.verdicts.controllers import DEFAULT_FLAGS
+from spark.advice.candidates import CHANGES_A_DAY, TOO_LARGE, GivenHpa, Tried, is_too_large, question_of, tried_of
+from spark.advice.demand import Load
+from spark.advice.finding import Finding, Severity
+from spark.advice.hpa import Draft, draft_of
+from spark.advice.recommendation import Number, Recommendation, Target
+from spark.figures import formatting
+from spark.figures.model import Group
+from spark.tables.topic_parts import Names
+from spark.trials.calibration import Calibration, Figures
+from spark.trials.trial import Question, Trial, Untried, cheapest
+
+KEPT_ENOUGH = 0.95
+"""Of the minutes; with less in the replay, the wait is not kept."""
+NO_HPA = "No HPA is recommended for it: see why below."
+UNKNOWN = Untried("What it would have done was not replayed")
+
+Answers = Mapping[Names, Trial | Untried]
+"""By cluster and group."""
+Ask = Callable[[Mapping[Names, Question]], Answers]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A line of the comparison."""
+
+    name: str
+    figures: Figures
+    is_recommended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    calibration: Calibration
+    lines: tuple[Compared, ...] = ()
+    """What is recommended, what was there, the HPAs of today, KEDA's defaults, an oracle. Empty: what happened is not
+    reproduced."""
+    others: tuple[Compared, ...] = ()
+    """The rest, by cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    load: Load
+    hpa: Recommendation
+    findings: tuple[Finding, ...]
+    """Worst first."""
+    expected: Figures | None = None
+    """Of the recommended HPA; None where it has no target."""
+    replayed: Comparison | None = None
+    """None: nothing was replayed."""
+    draft: Recommendation | None = None
+    """The HPA that presets change, where it is not the recommended one."""
+
+
+def advice_for_all(
+    groups: Sequence[Group], ask: Ask, zone: ZoneInfo, given: Mapping[Names, Sequence[GivenHpa]]
+) -> list[Advice]:
+    """`ask` has the candidates replayed; `given`: the HPAs that groups have today."""
+    drafts = [draft_of(group, zone) for group in groups]
+    tried = [tried_of(draft, given.get(key_of(draft.group), ())) for draft in drafts]
+    questions = [question_of(draft, each) for draft, each in zip(drafts, tried, strict=True)]
+    asked = {key_of(draft.group): it for draft, it in zip(drafts, questions, strict=True) if it is not None}
+    answers = ask(asked) if asked else {}
+    return [
+        advised(draft, each, answers.get(key_of(draft.group), UNKNOWN))
+        for draft, each in zip(drafts, tried, strict=True)
+    ]
+
+
+def key_of(group: Group) -> Names:
+    return group.cluster, group.name
+
+
+def advised(draft: Draft, tried: Sequence[Tried], trial: Trial | Untried) -> Advice:
+    if not tried:
+        return Advice(draft.load, draft.hpa, _without_hpa(draft.findings))
+    if isinstance(trial, Untried):
+        return _refused(draft, _why_untried(draft, trial), None)
+    if trial.calibration.misfit:
+        why = f"The replay does not reproduce what happened: {trial.calibration.misfit}."
+        return _refused(draft, why, Comparison(trial.calibration))
+    able = [at for at, it in enumerate(tried) if it.hpa is not None]
+    chosen = cheapest([trial.candidates[at] for at in able], KEPT_ENOUGH, CHANGES_A_DAY)
+    if chosen is None:
+        best = max(trial.candidates[at].kept_share for at in able)
+        why = (
+            f"No HPA on lag keeps a wait of {draft.wait}: replayed over the group's own minutes, the best of "
+            f"{len(able)} keeps it in {formatting.share(best)} of them. Allow a longer wait, or {draft.instead}"
+        )
+        return _refused(draft, why, _compared(tried, trial, None))
+    place = able[chosen]
+    hpa, expected = tried[place].hpa, trial.candidates[place]
+    assert hpa is not None
+    hpa = replace(hpa, down=replace(hpa.down, window_seconds=_window(draft, tried, trial, hpa)))
+    findings = (*draft.findings, *_many_changes(expected, draft))
+    return Advice(draft.load, hpa, findings, expected, _compared(tried, trial, place), draft.hpa)
+
+
+def _refused(draft: Draft, why: str, comparison: Comparison | None) -> Advice:
+    hpa = replace(draft.hpa, target=Target(None, why))
+    return Advice(draft.load, hpa, _without_hpa(draft.findings), None, comparison)
+
+
+def _why_untried(draft: Draft, trial: Untried) -> str:
+    reason = f"{TOO_LARGE[0].upper()}{TOO_LARGE[1:]}" if is_too_large(draft.group) else trial.reason
+    return f"{reason}, so no HPA was replayed, and what was not replayed is not recommended."
+
+
+def _without_hpa(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    return tuple(
+        replace(it, asks=NO_HPA) if it.code == Verdict.ABOVE_THRESHOLD and not it.asks else it for it in findings
+    )
+
+
+def _compared(tried: Sequence[Tried], trial: Trial, place: int | None) -> Comparison:
+    """`place`: of the recommended one."""
+    lines = [
+        Compared(it.name, figures, at == place)
+        for at, (it, figures) in enumerate(zip(tried, trial.candidates, strict=True))
+    ]
+    beside = (
+        *(line for line in lines if line.is_recommended),
+        Compared("as it was", trial.today),
+        *(line for line, it in zip(lines, tried, strict=True) if it.is_todays),
+        Compared("KEDA's defaults", trial.keda),
+        Compared("an oracle that knows the next minute", trial.oracle),
+    )
+    others = sorted((line for line in lines if line not in beside), key=lambda it: it.figures.replica_hours)
+    return Comparison(trial.calibration, beside, tuple(others))
+
+
+def _window(draft: Draft, tried: Sequence[Tried], trial: Trial, hpa: Recommendation) -> Number:
+    """With the reason, where the same HPA with the draft's window changes the replicas too often."""
+    given, window = draft.hpa.down.window_seconds, hpa.down.window_seconds
+    same = replace(hpa, down=replace(hpa.down, window_seconds=given))
+    hasty = next((at for at, it in enumerate(tried) if it.hpa == same), None)
+    if hasty is None or trial.candidates[hasty].changes_a_day <= CHANGES_A_DAY or window.value == given.value:
+        return window
+    return Number(
+        window.value,
+        f"With {given.value} s, the replicas change {round(trial.candidates[hasty].changes_a_day)} times a day in the "
+        f"replay. Each change is a rebalance, and {CHANGES_A_DAY} a day are acceptable.",
+    )
+
+
+def _many_changes(expected: Figures, draft: Draft) -> tuple[Finding, ...]:
+    """A finding, or none."""
+    if expected.changes_a_day <= CHANGES_A_DAY:
+        return ()
+    words = (
+        f"The recommended HPA would change the replicas {round(expected.changes_a_day)} times a day, the fewest of all "
+        "that were replayed and keep the wait, and each change is a rebalance."
+    )
+    asks = f"Allow a longer wait, or {draft.instead}"
+    return (Finding("many_changes", Severity.NOTE, "The recommended HPA changes the replicas often", words, asks),)
+
+
+def expected_in_words(advice: Advice) -> str:
+    """What the recommended HPA would have done; empty where there is none."""
+    expected, comparison = advice.expected, advice.replayed
+    if expected is None or comparison is None:
+        return ""
+    replicas, was = formatting.decimal(expected.replicas_mean), comparison.calibration.observed
+    return (
+        f"Replayed over {formatting.plural(expected.minutes, 'minute')} of the group's own history: a message waits up "
+        f"to {_waited(expected.wait_p95)} in {formatting.share(0.95)} of them, {_waited(expected.wait_max)} at most; "
+        f"{replicas} replica{'' if replicas == '1' else 's'} on average ({formatting.decimal(was.replicas_mean)} as it "
+        f"was), with {formatting.plural(round(expected.changes_a_day), 'change')} a day."
+    )
+
+
+def calibration_in_words(advice: Advice) -> str:
+    """How well the replay reproduces what happened; empty where nothing was replayed."""
+    if advice.replayed is None:
+        return ""
+    was, again = advice.replayed.calibration.observed, advice.replayed.calibration.replayed
+    return (
+        f"The members that really were there, replayed: a wait p95 of {formatting.duration(again.wait_p95)}, "
+        f"observed {formatting.duration(was.wait_p95)}; p50 {formatting.duration(again.wait_p50)}, observed "
+        f"{formatting.duration(was.wait_p50)}; {formatting.plural(again.minutes_above, 'minute')} above the promise, "
+        f"observed {formatting.count(was.minutes_above)}."
+    )
+
+
+def _waited(seconds: float) -> str:
+    """The replay sees nothing between its steps."""
+    return formatting.duration(max(seconds, DEFAULT_FLAGS.sync_seconds))

@@ -1,0 +1,205 @@
+"""Pure: the HPAs that are replayed on a group's own minutes before one of them is recommended."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from adapter.verdicts.hpa import Hpa, MetricTarget
+from adapter.verdicts.owners import Assignor
+from adapter.verdicts.plant import Consumers
+from adapter.verdicts.scalers import Served
+from spark.advice.demand import USED_AT_MOST, Load, members_needed
+from spark.advice.hpa import JOIN_SECONDS, SETTLES, START_SECONDS, Draft, loop_delay, rounded
+from spark.advice.presets import constantly_high, high_inertia, low_inertia
+from spark.advice.recommendation import Number, Recommendation, Target
+from spark.figures import formatting
+from spark.figures.model import Group
+from spark.trials.minutes import HourlySkew
+from spark.trials.references import Candidate
+from spark.trials.trial import Question
+
+CHANGES_A_DAY = 48
+"""One in half an hour. Each is a rebalance, in which members stop for ten seconds or so: half a per cent of the day."""
+COMMIT_SECONDS = 5
+"""Between two commits, where the samples do not show it: Kafka's default."""
+CALMER_SECONDS = (1800, 3600)
+"""Windows for scaling down that are tried; an HPA takes no longer one."""
+LOWER = (0.75, 0.5)
+"""Of the target that the promised wait allows: those that are tried, too."""
+BUSIER = {50: "the median hour", 75: "an hour that is busier than three of four"}
+"""Percentiles of the hours' production, for which minima are tried."""
+LONGER = (
+    "Replayed with a shorter one, the wait is not kept, the replicas change more than "
+    f"{CHANGES_A_DAY} times a day, or there are more replica-hours."
+)
+MOST_PARTITIONS = 1000
+"""Of a group that is replayed: every one of them moves through every step of every candidate, and each number of
+members has an assignment of its own."""
+TOO_LARGE = f"groups with more than {formatting.count(MOST_PARTITIONS)} partitions are not replayed"
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One of the HPAs, and what it is called."""
+
+    name: str
+    candidate: Candidate
+    hpa: Recommendation | None = None
+    """None: it is there to be compared with, and is never recommended."""
+    is_todays: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GivenHpa:
+    """The HPA that a group has today."""
+
+    file: str
+    hpa: Hpa
+
+
+def tried_of(draft: Draft, given: Sequence[GivenHpa] = ()) -> tuple[Tried, ...]:
+    """None where no target is possible. The first is the draft's own HPA. `given`: those of the group."""
+    if draft.hpa.target.value is None:
+        return ()
+    return (
+        *(Tried(named(hpa), Candidate(hpa.spec), hpa) for hpa in _variants(draft)),
+        *(Tried(name, Candidate(hpa.spec), hpa) for name, hpa in _presets(draft)),
+        _by_replicas(draft.hpa, draft.hpa.target.value, draft.group.partitions),
+        _fixed(draft),
+        *(Tried(f"your HPA ({it.file})", Candidate(it.hpa), is_todays=True) for it in given),
+    )
+
+
+def question_of(draft: Draft, tried: Sequence[Tried]) -> Question | None:
+    """None: there is nothing to replay."""
+    if not tried or is_too_large(draft.group):
+        return None
+    return asked_of(draft.group, draft.load, [it.candidate for it in tried], draft.promised)
+
+
+def is_too_large(group: Group) -> bool:
+    return group.partitions > MOST_PARTITIONS
+
+
+def asked_of(group: Group, load: Load, candidates: Sequence[Candidate], promised_seconds: float) -> Question | None:
+    """None: what a member can do is not known, or no single number says it."""
+    capacity, advised = load.capacity, load.advised
+    if capacity is None or advised is None:
+        return None
+    return Question(
+        consumers=_consumers(group, advised, load.members_max),
+        seen_capacity=capacity.p50,
+        windows=capacity.windows,
+        skew=skew_of(group),
+        candidates=tuple(candidates),
+        promised_seconds=promised_seconds,
+    )
+
+
+def named(hpa: Recommendation) -> str:
+    return (
+        f"averageValue {formatting.count(hpa.target.value)}, {hpa.min_replicas.value} or more, down after "
+        f"{hpa.down.window_seconds.value}\u202fs"
+    )
+
+
+def _variants(draft: Draft) -> Iterator[Recommendation]:
+    hpa, given = draft.hpa, draft.hpa.down.window_seconds.value
+    longer = [Number(seconds, LONGER) for seconds in CALMER_SECONDS if seconds > given]
+    yield hpa
+    for window in longer:
+        yield _with_window(hpa, window)
+    lower = [replace(hpa, target=target) for target in _lower_targets(draft)]
+    larger = [replace(hpa, min_replicas=least) for least in _larger_minima(draft)]
+    for other in (*lower, *larger):
+        yield other
+        for window in longer[-1:]:
+            yield _with_window(other, window)
+    for quick, wide in zip(lower[:1], larger[:1], strict=False):
+        for window in longer[-1:]:
+            yield _with_window(replace(quick, min_replicas=wide.min_replicas), window)
+
+
+def _with_window(hpa: Recommendation, window: Number) -> Recommendation:
+    return replace(hpa, down=replace(hpa.down, window_seconds=window))
+
+
+def _lower_targets(draft: Draft) -> Iterator[Target]:
+    """Those with which the replicas settle."""
+    value, advised = draft.hpa.target.value, draft.load.advised
+    assert value is not None
+    assert advised is not None
+    for share in LOWER:
+        lower = rounded(share * value)
+        if lower >= advised * SETTLES * loop_delay(draft.group.interval_seconds):
+            seconds = formatting.duration(lower / advised)
+            yield Target(
+                lower,
+                f"Messages: what a saturated member consumes in {seconds} ({formatting.rate(advised)}). "
+                f"{formatting.count(value)} would do for the wait of {draft.wait}, but not in the replay, or not as "
+                "cheaply.",
+            )
+
+
+def _larger_minima(draft: Draft) -> Iterator[Number]:
+    load, least = draft.load, draft.hpa.min_replicas.value
+    for share, said in BUSIER.items():
+        rate = float(np.percentile(load.production, share))
+        needed = members_needed(rate / USED_AT_MOST, load.per_member, load.partitions)
+        if least < needed < draft.hpa.max_replicas.value:
+            least = needed
+            yield Number(
+                needed,
+                f"What {said} needs: {formatting.rate(rate)} at {formatting.share(USED_AT_MOST)} of "
+                f"{formatting.rate(load.per_member)} each. With fewer, the wait is not kept in the replay, or not as "
+                "cheaply.",
+            )
+
+
+def _presets(draft: Draft) -> Iterator[tuple[str, Recommendation]]:
+    """Those that change how an HPA scales. A schedule and a backlog at the start are for people to set."""
+    for preset in (low_inertia(draft.group, draft), high_inertia(draft), constantly_high(draft)):
+        yield f"averageValue {formatting.count(preset.hpa.target.value)}, as the preset {preset.name}", preset.hpa
+
+
+def _by_replicas(hpa: Recommendation, target: int, partitions: int) -> Tried:
+    """With the metric of replicas, which the adapter serves for a lag for each of them."""
+    (metric,) = hpa.spec.metrics
+    source = metric.source.model_copy(update={"target": MetricTarget(type="AverageValue", average_value=1)})
+    spec = hpa.spec.model_copy(update={"metrics": (metric.model_copy(update={"external": source}),)})
+    served = Served(most=float(target * partitions), replica=float(target))
+    return Tried(f"metric replicas, one for {formatting.count(target)} messages", Candidate(spec, served))
+
+
+def _fixed(draft: Draft) -> Tried:
+    """As many replicas as are recommended instead of an HPA."""
+    number = Number(draft.instead_of_it, "")
+    hpa = replace(draft.hpa, min_replicas=number, max_replicas=number)
+    return Tried(f"{formatting.plural(number.value, 'replica')} all the time", Candidate(hpa.spec))
+
+
+def skew_of(group: Group) -> HourlySkew:
+    """Of all topics together."""
+    topics = [topic.hours for topic in group.topics]
+    start, places = np.unique(np.concatenate([hours.start for hours in topics]), return_inverse=True)
+    produced, largest = np.zeros(len(start)), np.zeros(len(start))
+    messages = np.nan_to_num(np.concatenate([hours.produced for hours in topics]))
+    np.add.at(produced, places, messages)
+    np.maximum.at(largest, places, messages * np.nan_to_num(np.concatenate([hours.skew for hours in topics])))
+    share = np.divide(largest, produced, out=np.full(len(start), np.nan), where=largest > 0)
+    return HourlySkew(start, share)
+
+
+def _consumers(group: Group, capacity: float, members_max: int | None) -> Consumers:
+    partitions = tuple(topic.partitions for topic in group.topics if topic.partitions)
+    is_shared = group.is_spread is None and (members_max or 0) > max(partitions, default=0)
+    return Consumers(
+        capacity=capacity,
+        partitions=partitions,
+        assignor=None if is_shared else Assignor.UNIFORM if group.is_spread else Assignor.RANGE,
+        start_seconds=START_SECONDS,
+        join_seconds=JOIN_SECONDS,
+        commit_seconds=group.commit_seconds or COMMIT_SECONDS,
+        interval_seconds=group.interval_seconds,
+    )

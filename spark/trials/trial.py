@@ -1,0 +1,110 @@
+"""Pure: HPAs on a group's minutes, after the replay of the members that really were there."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from adapter.verdicts.plant import Consumers
+from adapter.verdicts.replay import Replay, replayed
+from adapter.verdicts.scalers import Lane
+from spark.errors import Unusable
+from spark.trials.calibration import (
+    Calibration,
+    Figures,
+    as_served,
+    as_they_were,
+    calibration_of,
+    figures_of,
+)
+from spark.trials.minutes import HourlySkew, Minutes
+from spark.trials.references import Candidate, keda_of, lane_of_oracle, lanes_with
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    consumers: Consumers
+    """With the capacity to count with."""
+    seen_capacity: float
+    """Messages per second of one member, the median of what was seen."""
+    windows: int
+    """Those of this median."""
+    skew: HourlySkew
+    candidates: tuple[Candidate, ...]
+    promised_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Untried:
+    """Nothing was replayed."""
+
+    reason: str
+    """A sentence without its full stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    calibration: Calibration
+    candidates: tuple[Figures, ...]
+    """Of each candidate; none where what happened is not reproduced."""
+    keda: Figures
+    """With KEDA's defaults."""
+    oracle: Figures
+    """With as many members as each minute and the next need."""
+
+    @property
+    def today(self) -> Figures:
+        return self.calibration.observed
+
+
+def trials_of(asked: Sequence[tuple[Minutes, Question]]) -> list[Trial | Untried]:
+    """Replays all groups beside one another. Nothing but the calibration is computed where what happened is not
+    reproduced."""
+    prepared = [_prepared(minutes, question) for minutes, question in asked]
+    past = iter(replayed([lane for lanes in prepared if not isinstance(lanes, Untried) for lane in lanes]))
+    begun: list[Trial | Untried] = [
+        lanes if isinstance(lanes, Untried) else _begun(minutes, question, next(past), next(past))
+        for (minutes, question), lanes in zip(asked, prepared, strict=True)
+    ]
+    fitting = {at: it for at, it in enumerate(begun) if isinstance(it, Trial) and not it.calibration.misfit}
+    lanes_of = {at: _lanes(*asked[at]) for at in fitting}
+    results = iter(replayed(list(itertools.chain.from_iterable(lanes_of.values()))))
+    for at, trial in fitting.items():
+        *candidates, keda = [_figures(*asked[at], next(results)) for _ in lanes_of[at]]
+        begun[at] = replace(trial, candidates=tuple(candidates), keda=keda)
+    return begun
+
+
+def _prepared(minutes: Minutes, question: Question) -> tuple[Lane, Lane] | Untried:
+    """The members that were there, and the oracle's."""
+    if not minutes.is_known.any():
+        return Untried("No minute of the range has a known lag and wait")
+    seen = replace(question.consumers, capacity=question.seen_capacity)
+    try:
+        past = as_they_were(minutes, seen)
+    except Unusable as error:
+        return Untried(str(error)[:1].upper() + str(error)[1:])
+    return past, lane_of_oracle(minutes, question.consumers)
+
+
+def _begun(minutes: Minutes, question: Question, past: Replay, oracle: Replay) -> Trial:
+    seen = replace(question.consumers, capacity=question.seen_capacity)
+    calibration, _ = calibration_of(minutes, seen, question.promised_seconds, question.windows, past)
+    return Trial(calibration, (), calibration.observed, _figures(minutes, question, oracle))
+
+
+def _lanes(minutes: Minutes, question: Question) -> list[Lane]:
+    return lanes_with(minutes, question.consumers, (*question.candidates, keda_of(question.consumers)))
+
+
+def _figures(minutes: Minutes, question: Question, result: Replay) -> Figures:
+    return figures_of(as_served(minutes, result), minutes.is_known, question.promised_seconds, result.changes)
+
+
+def cheapest(figures: Sequence[Figures], least_kept: float, most_changes: float) -> int | None:
+    """Returns the place of the one with the fewest replica-hours of those that keep the promise and change seldom
+    enough; if all of these change often, of those that change least. None: none keeps the promise."""
+    keeping = [at for at, it in enumerate(figures) if it.kept_share >= least_kept]
+    calm = [at for at in keeping if figures[at].changes_a_day <= most_changes]
+    if calm:
+        return min(calm, key=lambda at: figures[at].replica_hours)
+    return min(keeping, key=lambda at: figures[at].changes_a_day, default=None)

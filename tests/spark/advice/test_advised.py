@@ -1,0 +1,118 @@
+"""What follows from replays whose figures are given."""
+
+from dataclasses import replace
+
+import pytest
+
+from spark.advice.advised import Advice, advised, calibration_in_words
+from spark.advice.candidates import GivenHpa, tried_of
+from spark.advice.finding import Severity
+from spark.advice.hpa import draft_of
+from spark.figures.agreement import Agreement
+from spark.trials.calibration import Calibration, Figures
+from spark.trials.trial import Trial, Untried
+from tests.support.history.advised_groups import UTC
+from tests.support.history.report_groups import group, hours, saturated, topic
+from tests.support.hpas import external, hpa
+
+BUSY = replace(
+    group("billing", topic(of=hours(production=lambda _: 40), threshold=10**9), capacity=saturated(60, 50)),
+    agreement=Agreement(max_wait_seconds=120),
+)
+DRAFT = draft_of(BUSY, UTC)
+TRIED = tried_of(DRAFT)
+GOOD = Figures(
+    minutes=1000,
+    wait_p50=1.0,
+    wait_p95=50.0,
+    wait_p99=60.0,
+    wait_max=70.0,
+    minutes_above=0,
+    replica_hours=100.0,
+    changes_a_day=10.0,
+    lag_p95=500.0,
+)
+LATE = replace(GOOD, minutes_above=51, replica_hours=10.0)
+FITS = Calibration(50.0, 60, GOOD, GOOD, misfit="")
+
+
+def said(*figures: Figures, others: Figures = LATE, calibration: Calibration = FITS) -> Advice:
+    """`figures`: of the first candidates; all others are late."""
+    of_all = (*figures, *[others] * (len(TRIED) - len(figures)))
+    return advised(DRAFT, TRIED, Trial(calibration, of_all, keda=GOOD, oracle=GOOD))
+
+
+def test_the_cheapest_that_keeps_the_wait_in_95_of_100_minutes_is_recommended() -> None:
+    at_the_limit = replace(GOOD, minutes_above=50, replica_hours=80.0)
+    advice = said(GOOD, at_the_limit)
+
+    assert advice.expected == at_the_limit
+    assert advice.hpa == TRIED[1].hpa
+
+
+def test_one_that_changes_the_replicas_often_gives_way_to_a_dearer_one() -> None:
+    advice = said(replace(GOOD, changes_a_day=49.0), replace(GOOD, replica_hours=200.0))
+
+    assert advice.hpa.down.window_seconds.value == 1800
+    assert "With 300 s, the replicas change 49 times a day in the replay." in advice.hpa.down.window_seconds.reason
+    assert "many_changes" not in {it.code for it in advice.findings}
+
+
+def test_where_all_change_often_the_calmest_is_recommended_with_a_doubt() -> None:
+    advice = said(replace(GOOD, changes_a_day=90.0), replace(GOOD, changes_a_day=60.0, replica_hours=300.0))
+    (doubt,) = (it for it in advice.findings if it.code == "many_changes")
+
+    assert advice.expected is not None
+    assert advice.expected.changes_a_day == 60
+    assert (doubt.severity, "60 times a day" in doubt.words, "replica" in doubt.to_do) == (Severity.NOTE, True, True)
+
+
+def test_where_none_keeps_the_wait_none_is_recommended_and_all_are_shown() -> None:
+    advice = said()
+
+    assert (advice.hpa.target.value, advice.expected) == (None, None)
+    assert "keeps it in 94.9\u202f% of them" in advice.hpa.target.reason
+    assert advice.replayed is not None
+    assert (len(advice.replayed.lines), len(advice.replayed.others)) == (3, len(TRIED))
+    assert not any(line.is_recommended for line in (*advice.replayed.lines, *advice.replayed.others))
+
+
+def test_where_the_past_is_not_reproduced_nothing_is_recommended_and_the_reason_is_named() -> None:
+    other = replace(FITS, replayed=replace(GOOD, wait_p95=90.0), misfit="members came and went")
+    advice = said(GOOD, calibration=other)
+
+    assert advice.hpa.target.value is None
+    assert advice.hpa.target.reason == "The replay does not reproduce what happened: members came and went."
+    assert "a wait p95 of 1\u202fmin 30\u202fs, observed 50\u202fs" in calibration_in_words(advice)
+
+
+def test_what_was_not_replayed_is_not_recommended() -> None:
+    advice = advised(DRAFT, TRIED, Untried("The history holds no minutes of the group"))
+
+    assert (advice.hpa.target.value, advice.replayed) == (None, None)
+    assert advice.hpa.target.reason.startswith("The history holds no minutes of the group, so no HPA was replayed")
+
+
+def test_what_was_there_and_the_references_stand_beside_the_recommended_one() -> None:
+    advice = said(GOOD)
+    assert advice.replayed is not None
+    names = [line.name for line in advice.replayed.lines]
+
+    assert names == [TRIED[0].name, "as it was", "KEDA's defaults", "an oracle that knows the next minute"]
+
+
+def test_the_hpa_of_today_stands_beside_what_was_there() -> None:
+    given = GivenHpa("mine.yaml", hpa(external(average="1000"), most=12))
+    tried = tried_of(DRAFT, [given])
+    trial = Trial(FITS, tuple([GOOD] * len(tried)), keda=GOOD, oracle=GOOD)
+    comparison = advised(DRAFT, tried, trial).replayed
+    assert comparison is not None
+
+    assert comparison.lines[2].name == "your HPA (mine.yaml)"
+    assert all(line.name != "your HPA (mine.yaml)" for line in comparison.others)
+
+
+@pytest.mark.parametrize("part", ["down after 3600", "metric replicas", "preset high inertia", "preset low inertia"])
+def test_targets_behaviors_replicas_and_presets_are_tried(part: str) -> None:
+    assert any(part in it.name for it in TRIED)
+    assert len(TRIED) <= 16
