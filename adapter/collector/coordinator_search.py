@@ -1,7 +1,7 @@
 """What FindCoordinator is sent for: groups' coordinators where asking all brokers for all groups would multiply the
 requests, groups that no broker lists, and the proof that groups are placed as expected."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from adapter.cluster.coordinators import PROOF, Placement, evidence, is_usable, proving_groups
 from adapter.cluster.topics import Topic
@@ -15,7 +15,7 @@ from adapter.protocol import codes
 from adapter.protocol.apis import FIND_COORDINATOR
 
 MOST_TRIED = 50
-"""Groups per search whose commits are requested only to see whether they exist."""
+"""Groups per search that most likely are not found: they may not exist, or their coordinator was not found before."""
 ATTEMPTS = 3
 """So many requests in a row ask for a proof of the placement, because partitions may be moving during one of them."""
 ATTEMPT_SECONDS = 300.0
@@ -31,32 +31,50 @@ class CoordinatorSearch:
         self._brokers = brokers
         self._liveness = liveness
         self._asked_last = -1
+        self._refused: Mapping[str, Cause] = {}
+        """Group -> why a broker named no coordinator when it was last asked."""
         self._sought_last = self._commits_sought_last = ""
 
     def find(self, groups: Sequence[str], brokers: Collection[int]) -> tuple[dict[str, int], dict[str, Cause]]:
         """Returns the coordinators of some of these groups, and why the others have none yet.
 
-        `groups` are sorted: they and the brokers are asked in turn, so that no broken one is asked each time."""
-        unread = {group: Cause(State.UNKNOWN, f"the coordinator of group {group} is not known yet") for group in groups}
-        sought = sorted(groups, key=lambda group: (group <= self._sought_last, group))
+        `groups` are sorted. Of those whose coordinator no broker could name, only some are sought again in each call, so
+        that a partition that stays offline costs little. Once one of them has a coordinator, all are."""
+        in_turn = sorted(groups, key=lambda group: (group <= self._sought_last, group))
+        again = [group for group in in_turn if group in self._refused][:MOST_TRIED]
+        sought = [*(group for group in in_turn if group not in self._refused), *again]
+        known, refused, failure = self._named(sought, brokers)
+        refused = {group: self._refused[group] for group in groups if group in self._refused} | refused
+        unread = {group: refused.get(group) or failure or _not_known_yet(group) for group in groups}
+        is_better = any(group in known for group in again)
+        self._refused = {} if is_better else refused
+        return known, {group: cause for group, cause in unread.items() if group not in known}
+
+    def _named(
+        self, sought: Sequence[str], brokers: Collection[int]
+    ) -> tuple[dict[str, int], dict[str, Cause], Cause | None]:
+        """Returns the coordinators that a broker names, why it names none of others, and why it did not answer.
+
+        Brokers are asked in turn, so that no broken one is asked each time. A slow one may not come to all groups."""
         lacks = {node: self._brokers.lack(node, FIND_COORDINATOR) for node in self._liveness.present(brokers)}
         able = (node for node, lack in lacks.items() if not lack)
         present = sorted(able, key=lambda node: (node <= self._asked_last, node))
         if not present:
             lack = next(iter(lacks.values()), None)
-            return {}, unread if lack is None else dict.fromkeys(groups, Cause(State.UNKNOWN, lack))
+            return {}, {}, None if lack is None else Cause(State.UNKNOWN, lack)
         self._asked_last, self._sought_last = present[0], sought[-1]
         answer = self._brokers.coordinators(present[0], sought)
         if isinstance(answer, Failure):
             self._liveness.note({present[0]: answer})
-            return {}, unread | dict.fromkeys(sought, Cause(State.UNKNOWN, answer.text))
-        # A slow broker may not come to all of them.
+            return {}, {}, Cause(State.UNKNOWN, answer.text)
         self._sought_last = next((group for group in reversed(sought) if group in answer), sought[-1])
         found = {group: one.node for group, one in answer.items() if one.error == codes.NO_ERROR}
         known = {group: node for group, node in found.items() if node in brokers}
-        unread |= {group: _not_in_metadata(found[group], group) for group in found.keys() - known.keys()}
-        unread |= {group: group_error(answer[group].error, group, present[0]) for group in answer.keys() - found.keys()}
-        return known, {group: cause for group, cause in unread.items() if group not in known}
+        refused = {group: _not_in_metadata(found[group], group) for group in found.keys() - known.keys()}
+        refused |= {
+            group: group_error(answer[group].error, group, present[0]) for group in answer.keys() - found.keys()
+        }
+        return known, refused, None
 
     def with_commits(
         self,
@@ -69,7 +87,7 @@ class CoordinatorSearch:
         groups = sorted(groups, key=lambda group: (group <= self._commits_sought_last, group))[:MOST_TRIED]
         self._commits_sought_last, coordinators = groups[-1], dict[str, int]()
         if not_searched and len(brokers) > 1:
-            coordinators, _ = self.find(groups, brokers)
+            coordinators, _, _ = self._named(groups, brokers)
         plan = planned(tuple(groups), coordinators, self._liveness.present(brokers), asked_singly, not_searched)
         answers = self._brokers.finish(self._brokers.commits(dict(enumerate(plan.questions))))
         self._liveness.note({plan.questions[number].node: answer for number, answer in answers.items()})
@@ -118,6 +136,10 @@ class PlacementProof:
         # Many leaders may be elected between Metadata and this answer, but not again before the next one.
         most = 2 if shown <= -PROOF else ATTEMPTS
         return Placement.REFUTED if self._contradictions >= most else Placement.UNKNOWN
+
+
+def _not_known_yet(group: str) -> Cause:
+    return Cause(State.UNKNOWN, f"the coordinator of group {group} is not known yet")
 
 
 def _not_in_metadata(node: int, group: str) -> Cause:

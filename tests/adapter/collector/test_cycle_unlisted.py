@@ -82,6 +82,25 @@ def test_groups_without_a_coordinator_keep_no_others_from_a_broker_that_is_too_s
     assert seen == [0, 4, 8]
 
 
+def test_groups_whose_partition_stays_offline_are_sought_some_at_a_time_and_all_once_one_is_found() -> None:
+    """Each takes a request before FindCoordinator 4."""
+    count = 3 * MOST_TRIED
+    rig = without_coordinators(count)
+    rig.kafka.coordinators = dict.fromkeys((f"group-{number:03}" for number in range(count)), NOBODY)
+    sought: list[tuple[str, ...]] = []
+    for _ in range(4):
+        rig.run()
+        sought += [groups for plan in rig.asked("FindCoordinator") for groups in plan.values()]  # type: ignore[attr-defined]
+    reasons = [rig.view.snapshot.cause_of(row).text for row in range(count)]
+    rig.kafka.coordinators, began = {}, rig.clock.seconds
+    rig.run(2)
+
+    assert [len(groups) for groups in sought] == [count, MOST_TRIED, MOST_TRIED, MOST_TRIED]
+    assert len(set().union(*sought[1:])) == count
+    assert reasons == [f"the coordinator of group group-{number:03} is moving" for number in range(count)]
+    assert read_since(rig, began) == count
+
+
 def test_that_no_broker_tells_coordinators_in_a_known_version_is_said_of_groups_that_need_it() -> None:
     kafka = of_another_maker("billing", unlisted={"billing"})
     older = Versions(offset_fetch=7, find_coordinator=None, offered={FIND_COORDINATOR.key: (0, 1)})
