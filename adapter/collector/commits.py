@@ -98,7 +98,7 @@ class Commits:
         self._waiting: Mapping[str, int] = {}
         """Group -> for how many cycles it has not been asked for, because its coordinator was too slow."""
         self._search = CoordinatorSearch(brokers, liveness)
-        self.takeovers = Takeovers()
+        self.takeovers = Takeovers(watching.interval)
         self.handovers = Handovers(brokers, liveness)
         self.directory = Directory()
         self.groups: tuple[str, ...] = tuple(sorted(watching.named_groups))

@@ -38,8 +38,8 @@ class CoordinatorSearch:
     def find(self, groups: Sequence[str], brokers: Collection[int]) -> tuple[dict[str, int], dict[str, Cause]]:
         """Returns the coordinators of some of these groups, and why the others have none yet.
 
-        `groups` are sorted. Of those whose coordinator no broker could name, only some are sought again in each call, so
-        that a partition that stays offline costs little. Once one of them has a coordinator, all are."""
+        `groups` are sorted. Of those whose coordinator no broker could name, only some are sought again in each call:
+        a partition that stays offline costs little. Once one of them has a coordinator, all are sought."""
         in_turn = sorted(groups, key=lambda group: (group <= self._sought_last, group))
         again = [group for group in in_turn if group in self._refused][:MOST_TRIED]
         sought = [*(group for group in in_turn if group not in self._refused), *again]

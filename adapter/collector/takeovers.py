@@ -37,6 +37,8 @@ TAKEOVER_SECONDS = 30.0
 UNSETTLED_SECONDS = 300.0
 """Ten times as long. Where no log end shows whether the coordinator has read its partition, it is likelier after this
 time that the group was reset than that the coordinator missed the confirmation and no group has committed since."""
+CYCLES_WITHOUT_REPORT = 3
+"""The reports of coordinators in doubt belong together if they are at most this far apart, or TAKEOVER_SECONDS."""
 HANDING_OVER = (NOT_CAUGHT_UP, *NOT_LEADING)
 """A new leader before its followers confirm what it read, and brokers that do not lead. Any other error does not change
 with time: where the topic may not be read, nothing is known of handovers."""
@@ -55,12 +57,15 @@ class _Doubt:
     unsettled_since: float = np.inf
     """Since when it, or coordinators in doubt before it, have reported less than was known, and no log end has shown
     whether they have read their partition."""
+    reported_at: float = NEVER
+    """When that was reported last."""
 
 
 class Takeovers:
     """The coordinators of one cluster's groups, as they answered. Used by one thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, interval: float) -> None:
+        self._longest_gap = max(TAKEOVER_SECONDS, CYCLES_WITHOUT_REPORT * interval)
         self._groups: tuple[str, ...] = ()
         self._codes: Mapping[str, int] = {}
         self.node = np.empty(0, dtype=np.int32)
@@ -88,16 +93,20 @@ class Takeovers:
         is_new = self.node[codes] != node
         self.node[codes] = node
         taken_over = [self._groups[code] for code in codes[is_new].tolist()]
-        self._doubts.update({group: self._renewed(group) for group in taken_over})
+        self._doubts.update({group: self._renewed(group, received) for group in taken_over})
         is_doubted: Flags = np.zeros(len(codes), dtype=bool)
         if self._doubts:
             # There may be as many answers as doubts: each looks at those of its own groups alone.
             is_doubted[:] = [self._is_doubted(self._groups[code], received) for code in codes.tolist()]
         return is_doubted
 
-    def _renewed(self, group: str) -> _Doubt:
+    def _renewed(self, group: str, received: float) -> _Doubt:
+        """While a coordinator reports old commits because it missed the confirmation, nothing is committed, so the next
+        one has none to miss. If no report was seen for long, there may have been commits."""
         before = self._doubts.get(group)
-        return _Doubt() if before is None else _Doubt(unsettled_since=before.unsettled_since)
+        if before is None or received - before.reported_at > self._longest_gap:
+            return _Doubt()
+        return _Doubt(unsettled_since=before.unsettled_since, reported_at=before.reported_at)
 
     def _is_doubted(self, group: str, received: float) -> bool:
         doubt = self._doubts.get(group)
@@ -122,6 +131,7 @@ class Takeovers:
             first_offsets, first_end = doubt.first_report = doubt.first_report or (offsets, log_end)
             is_shown = min(log_end, first_end) >= 0
             doubt.unsettled_since = np.inf if is_shown else min(doubt.unsettled_since, received)
+            doubt.reported_at = received
             has_changed = offsets != first_offsets or (is_shown and log_end != first_end)
             doubt.changed_at = min(doubt.changed_at, received) if has_changed else np.inf
 

@@ -271,6 +271,21 @@ def test_a_new_coordinator_that_stays_behind_is_not_believed_until_its_report_ch
     assert rig.lag() == 13
 
 
+def test_a_second_coordinator_that_stays_behind_is_doubted_as_long_as_the_first() -> None:
+    """The group may have committed while no coordinator could be reached."""
+    rig = running()
+    taken_over(rig)
+    rig.run(20)
+    rig.kafka.silent = {3}
+    rig.run(6)
+    rig.kafka.silent, rig.kafka.coordinators["billing"], rig.kafka.stale_commits = set(), 1, {1: {"billing": OLD}}
+    rig.run(27)
+    assert rig.reasons(group="billing") == [Reason.NOT_READ_SINCE]
+
+    rig.run(9)
+    assert rig.lag() == (10 - 1) + (20 - 1)
+
+
 def test_commits_that_were_reset_after_a_takeover_are_believed_half_a_minute_later() -> None:
     """The last good row is younger than maxAge until then."""
     rig = running()

@@ -193,7 +193,7 @@ def test_forgetting_coordinators_is_linear() -> None:
 
 def test_the_first_answers_for_groups_that_are_asked_one_by_one_are_linear() -> None:
     def prepared(count: int) -> Work:
-        takeovers = Takeovers()
+        takeovers = Takeovers(10.0)
         takeovers.follow(
             tuple(names(count, "group")), {group: code for code, group in enumerate(names(count, "group"))}
         )
