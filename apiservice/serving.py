@@ -196,6 +196,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         lambda: metrics.current.named_groups,
         lambda: metrics.settings.custom_metrics.register_services,
     )
+    metrics.follow_replicas(autoscalers.replicas_of)
     hpas = Watch(client, followed.PATH, autoscalers, conditions, AUTOSCALERS, consequence=followed.CONSEQUENCE)
     events = Events(ClusterObjects(client).create, identity)
     hpa_changes = _hpa_changes(autoscalers, metrics, lease, HpaWrites(ClusterObjects(client), events, conditions))

@@ -21,14 +21,15 @@ from adapter.collector.observed import Observation, nothing_read, observation_of
 from adapter.collector.resting import Resting
 from adapter.collector.share_groups import ShareRound, Shares
 from adapter.columns import NO_COMMIT
-from adapter.history.sample import NOT_ASKED, Sample
+from adapter.history.sample import Sample
 from adapter.kafka.answers import BrokersUnreachable, Failure
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.lag.earlier import preceded_by
+from adapter.lag.owners import NOT_ASKED
 from adapter.lag.ring import Ring, empty_ring, followed_by
 from adapter.lag.rules import Asked, Watching, treatment_of, updated_treatment
-from adapter.lag.snapshot import Cause, Causes, Observed, Snapshot, State
+from adapter.lag.snapshot import Cause, Causes, Observed, State
 from adapter.lag.states import (
     COMMIT_IS_GONE,
     has_gone_backward,
@@ -37,7 +38,7 @@ from adapter.lag.states import (
     without_steps_backward,
 )
 from adapter.lag.totals import totals_of
-from adapter.lag.values import Treatment, states_of, values_of
+from adapter.lag.values import states_of, values_of
 from adapter.latest import Latest
 from adapter.memory.keeper import MemoryKeeper
 from adapter.memory.value import NOTHING, ClusterMemory, GroupMemory, merged, until
@@ -327,9 +328,10 @@ class Cycle:
             members_of=self._members.counted.get,
             judged_at=self._judged_at(now),
             ring=followed_by(self._ring, observed, snapshot, seen.start_received, now),
+            owners=self._owners_of(layout, self._members.owned),
         )
         behind = {layout.groups[code] for code in np.unique(layout.group[is_behind]).tolist()}
-        return Decided(view, self._sample(observed, snapshot, treatment), behind, unanswered_since)
+        return Decided(view, self._sample(observed, view), behind, unanswered_since)
 
     def _judged_at(self, now: float) -> Mapping[str, float]:
         if not self._watching.judges_movement:
@@ -365,8 +367,8 @@ class Cycle:
             text = f"the group has not been described as Stable since {utc_text(since)}"
             yield Problem(Reason.IN_DOUBT, text, self._watching.cluster, group, since=since)
 
-    def _sample(self, observed: Observed, snapshot: Snapshot, treatment: Treatment) -> Sample:
-        layout = self._rows.layout
+    def _sample(self, observed: Observed, view: ClusterView) -> Sample:
+        layout, snapshot, treatment = view.layout, view.snapshot, view.treatment
         state = states_of(snapshot, treatment)
         is_expired = (state == State.NO_COMMIT) & (snapshot.last_commit >= 0)
         members = [self._members.counts.get(group, NOT_ASKED) for group in layout.groups]
@@ -380,7 +382,7 @@ class Cycle:
             interval_seconds=self._watching.interval,
             members=np.array(members, dtype=np.int32)[layout.group],
             is_committed_only=self._rows.is_committed_only,
-            owners=self._owners_of(layout, self._members.owned),
+            owners=view.owners,
             counts_from_start=treatment.counts_from_start,
             # Samples wait in memory, and these take none if no commit has expired and there is no marker.
             last_commit=np.where(is_expired, snapshot.last_commit, NO_COMMIT)

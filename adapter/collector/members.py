@@ -16,11 +16,11 @@ import numpy as np
 from adapter.clock import is_due
 from adapter.cluster.groups import Description, Directory, GroupStatus, Kind, MemberCount, Owned, Phase
 from adapter.columns import NEVER
-from adapter.history.sample import NOT_ASKED, Owners
 from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.lag.layout import Layout
+from adapter.lag.owners import NOT_ASKED, Owners
 from adapter.memory.value import ClusterMemory, Reads
 from adapter.verdicts.assignment import SHARING_BY_KIND, Sharing
 

@@ -15,7 +15,7 @@ from adapter.kafka.answers import Failure, FailureCause
 from adapter.kafka.client import Brokers
 from adapter.lag.earlier import Wanted
 from adapter.lag.ring import Ring
-from adapter.lag.rules import Asked, Watching, judges_movement
+from adapter.lag.rules import Asked, Watching
 from adapter.lag.snapshot import State
 from adapter.lag.values import states_of
 from adapter.memory.keeper import MemoryKeeper
@@ -209,8 +209,8 @@ class Collector(Repeating):
 def basis_of(settings: Settings, cluster: Cluster) -> tuple[object, ...]:
     """Returns the part of the settings that decides what is read from this cluster, and how."""
     metrics = settings.metrics
-    given = frozenset((each.cluster, each.group, each.topics, judges_movement(each.replicas)) for each in metrics)
-    rules = tuple((rule.without_replicas, judges_movement(rule.replicas)) for rule in settings.rules)
+    given = frozenset((each.cluster, each.group, each.topics, each.judges_movement) for each in metrics)
+    rules = tuple((rule.without_replicas, rule.judges_movement) for rule in settings.rules)
     return cluster, settings.collection, rules, given, len(settings.clusters) == 1
 
 

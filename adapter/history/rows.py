@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from adapter.columns import Indexes
 from adapter.history.contract import SAMPLES, Type
-from adapter.history.sample import Owners, Sample
+from adapter.history.sample import Sample
 from adapter.lag.layout import Layout
+from adapter.lag.owners import Owners
 from adapter.lag.snapshot import State
 
 NULL = -1

@@ -8,20 +8,8 @@ from numpy.typing import NDArray
 
 from adapter.columns import Codes, Flags, Offsets
 from adapter.lag.layout import Layout
+from adapter.lag.owners import Owners
 from adapter.lag.snapshot import Observed
-
-NOT_ASKED = -1
-"""In `members` and `owners`."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Owners:
-    """The same object until a partition changes hands."""
-
-    names: tuple[str, ...]
-    """Member ids, sorted."""
-    codes: Codes
-    """Row -> index of its owner's name; NOT_ASKED if the owner is unknown."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -28,7 +28,16 @@ def replicas_of(
     if sum_of(lag) <= shape.activation:
         return 0
     counted = lag if is_still is None else np.where(is_still, 0, lag)
-    wanted = max(_divided(sum_of(counted), shape.lag_per_replica), 1)
+    return shaped(max(_divided(sum_of(counted), shape.lag_per_replica), 1), counted, partitions, sharing, shape)
+
+
+def replicas_for(consumers: int, lag: Offsets, partitions: Sequence[int], sharing: Sharing, shape: Replicas) -> int:
+    """Returns the replicas that have so many consumers, within the same limits as those by the lag."""
+    return consumers and shaped(_divided(consumers, shape.consumers_per_replica), lag, partitions, sharing, shape)
+
+
+def shaped(wanted: int, counted: Offsets, partitions: Sequence[int], sharing: Sharing, shape: Replicas) -> int:
+    """Limits a number of replicas to what can have a partition, and evens it out, as the settings ask for."""
     most = max(_divided(_most_consumers(counted, partitions, sharing, shape), shape.consumers_per_replica), 1)
     if shape.ensure_even_distribution_of_partitions:
         even = _even(wanted, partitions, sharing, shape.consumers_per_replica)

@@ -12,7 +12,7 @@ from adapter.columns import NEVER
 from adapter.lag.layout import Layout
 from adapter.lag.snapshot import Snapshot
 from adapter.lag.values import Treatment
-from adapter.settings.models import Isolation, Replicas, Rule, Settings
+from adapter.settings.models import Isolation, Rule, Settings
 
 CYCLES_BEFORE_DROPPED = 3
 """Consecutive responses that must lack a topic before its commits count as gone; one proves nothing."""
@@ -70,10 +70,6 @@ def _groups(cluster: str, asked: Iterable[AskedTopics], may_name: MayName) -> fr
     return frozenset(each.group for each in here if may_name(each.group, each.namespace))
 
 
-def judges_movement(replicas: Replicas | None) -> bool:
-    return replicas is not None and replicas.exclude_persistent_lag
-
-
 class Watching:
     """The settings of one cluster: the rule of each group, and the topics listed for it."""
 
@@ -90,8 +86,8 @@ class Watching:
         for metric in settings.metrics:
             if (metric.cluster or only) == cluster:
                 self.by_metrics[metric.group] = self.by_metrics.get(metric.group, NO_TOPICS).union(metric.topics or ())
-        self._judged = {each.group for each in settings.metrics if judges_movement(each.replicas)}
-        self.judges_movement = bool(self._judged) or any(judges_movement(rule.replicas) for rule in settings.rules)
+        self._judged = {each.group for each in settings.metrics if each.judges_movement}
+        self.judges_movement = bool(self._judged) or any(rule.judges_movement for rule in settings.rules)
         """Whether it matters for any group whether its commits move."""
         listed = (rule.group for rule in settings.rules if rule.group is not None and rule.topics is not None)
         self._listed_groups = frozenset(self.by_metrics).union(listed)
@@ -133,7 +129,7 @@ class Watching:
 
     def is_judged(self, group: str) -> bool:
         """Whether it matters whether the group's commits move."""
-        return group in self._judged or judges_movement(self.given(group).rule.replicas)
+        return group in self._judged or self.given(group).rule.judges_movement
 
     def counts_from_start(self, group: str, *, is_named: bool) -> bool:
         """Whether the whole log counts without a commit. `is_named`: a selector names the topic with the group."""

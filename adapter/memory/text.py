@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter, ValidationError
 
 from adapter.columns import LARGEST_OFFSET, NO_COMMIT
+from adapter.lag.saturation import BusyWindow
 from adapter.memory.value import GroupMemory, LastCommit, Reads, TopicMemory, until
 
 MOST_BYTES = 800_000
@@ -21,7 +22,10 @@ _Time = Annotated[int, Field(ge=0)]
 _Readings = tuple[tuple[_Time, Annotated[int, Field(ge=NO_COMMIT, le=LARGEST_OFFSET)], bool], ...]
 _Topics = dict[str, tuple[str, _Readings]]
 _Reads = tuple[frozenset[str], _Time, _Time | None]
-_LINE = TypeAdapter(tuple[str, str, _Topics, _Reads | None])
+_Number = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
+_Windows = tuple[tuple[_Time, _Number, _Number, _Number, _Time], ...]
+_LINE = TypeAdapter(tuple[str, str, _Topics, _Reads | None, _Windows] | tuple[str, str, _Topics, _Reads | None])
+"""Groups without windows have none."""
 
 
 def loads(text: str, now: float) -> tuple[dict[Key, GroupMemory], list[str]]:
@@ -30,13 +34,14 @@ def loads(text: str, now: float) -> tuple[dict[Key, GroupMemory], list[str]]:
     bad: list[str] = []
     for line in (line.removesuffix(",") for line in text.splitlines() if line not in {"[", "]"}):
         try:
-            cluster, group, topics, reads = _LINE.validate_json(line)
+            cluster, group, topics, reads, *windows = _LINE.validate_json(line)
         except ValidationError:
             bad.append(line[:80])
             continue
         found[cluster, group] = GroupMemory(
             {name: TopicMemory(id_, tuple(starmap(LastCommit, own))) for name, (id_, own) in topics.items()},
             reads and Reads(*reads),
+            tuple(starmap(BusyWindow, *windows)) if windows else (),
         )
     return until(now, found), bad
 
@@ -64,4 +69,8 @@ def _line(key: Key, group: GroupMemory) -> str:
         if topic.topic_id
     }
     reads = group.reads and (sorted(group.reads.topics), group.reads.seen_at, group.reads.outdated_since)
-    return json.dumps([*key, topics, reads], separators=(",", ":"))
+    windows = [
+        (int(begin), round(seconds, 1), float(f"{rate:.6g}"), float(f"{messages:.6g}"), commits)
+        for begin, seconds, rate, messages, commits in group.windows
+    ]
+    return json.dumps([*key, topics, reads, *([windows] if windows else [])], separators=(",", ":"))

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from adapter.columns import NO_COMMIT
+from adapter.lag.saturation import BusyWindow, newest_of
 
 
 class LastCommit(NamedTuple):
@@ -75,6 +76,8 @@ class GroupMemory:
 
     topics: Mapping[str, TopicMemory] = field(default_factory=dict)
     reads: Reads | None = None
+    windows: tuple[BusyWindow, ...] = ()
+    """In which its members were busy all the time."""
 
     @property
     def seen_at(self) -> int:
@@ -83,6 +86,9 @@ class GroupMemory:
     def has_news(self, written: "GroupMemory", live_since: float) -> bool:
         """Returns whether it differs, except in times and in commits that Kafka reported after `live_since`."""
         if self.reads is not None and (written.reads is None or self.reads.topics != written.reads.topics):
+            return True
+        newest = max((window.begin for window in written.windows), default=0.0)
+        if any(newest < window.begin < live_since for window in self.windows):
             return True
         kept = ((name, topic) for name, topic in self.topics.items() if topic.topic_id is not None)
         return any(topic.has_news(written.topics.get(name), live_since) for name, topic in kept)
@@ -116,6 +122,7 @@ def until(now: float, memory: Mapping[_Key, GroupMemory]) -> dict[_Key, GroupMem
         key: GroupMemory(
             {name: topic_until(topic) for name, topic in one.topics.items()},
             one.reads and replace(one.reads, seen_at=past(one.reads.seen_at)),
+            tuple(window for window in one.windows if window.begin <= now),
         )
         for key, one in memory.items()
     }
@@ -139,7 +146,8 @@ def _merged(one: GroupMemory, other: GroupMemory) -> GroupMemory:
     both = one.topics.keys() & other.topics.keys()
     topics = {**one.topics, **other.topics, **{name: _topic(one.topics[name], other.topics[name]) for name in both}}
     known = [reads for reads in (one.reads, other.reads) if reads is not None]
-    return GroupMemory(topics, later(*known) if len(known) > 1 else next(iter(known), None))
+    reads = later(*known) if len(known) > 1 else next(iter(known), None)
+    return GroupMemory(topics, reads, newest_of({*one.windows, *other.windows}))
 
 
 def _topic(one: TopicMemory, other: TopicMemory) -> TopicMemory:

@@ -14,6 +14,7 @@ from adapter.lag.totals import LARGEST, NO_VALUE, Totals
 from adapter.lag.values import Values
 from adapter.metrics.demand import BOUND, check_bound, members_of, rates_of, seconds_to_loss, wait_in
 from adapter.metrics.replicas import replicas_in
+from adapter.metrics.required import Demands
 from adapter.metrics.requirement import Requirement
 from adapter.metrics.selection import Selection
 from adapter.settings.models import Replicas
@@ -55,6 +56,8 @@ class Folding(NamedTuple):
     chosen: Sequence[Selection]
     to_epoch: float
     """How far the epoch is from the monotonic clock."""
+    demands: Demands
+    """For what depends on earlier reads."""
     shape: Replicas | None = None
     """How the number of replicas follows; None for other metrics."""
     interval: float = 0.0
@@ -121,17 +124,34 @@ def _as_one(pick: Callable[[Iterable[int]], int], of: Folding) -> Iterator[Metri
 
 def _replicas(of: Folding) -> Iterator[MetricValue]:
     """Returns the number of replicas that one group should have."""
+    if of.shape is not None and of.shape.max_wait is not None:
+        yield from _required(of)
+    elif of.shape is not None:
+        (one,) = of.chosen
+        yield _one_item(of, 1000 * replicas_in(one, of.shape, of.interval))
+
+
+def _required(of: Folding) -> Iterator[MetricValue]:
+    """Returns the number of replicas that keeps the promise, and what it follows from."""
     (one,) = of.chosen
     if of.shape is not None:
-        yield _one_item(of, 1000 * replicas_in(one, of.shape, of.interval))
+        answer = of.demands.read(one, of.shape, of.interval, of.what)
+        yield _labelled(_one_item(of, 1000 * answer.replicas), answer.labels)
+
+
+def _capacity(of: Folding) -> Iterator[MetricValue]:
+    """Returns what one member can read, and where that comes from."""
+    (one,) = of.chosen
+    if of.shape is not None:
+        capacity = of.demands.capacity(one, of.shape, of.what)
+        yield _labelled(_one_item(of, round(1000 * capacity.per_second)), capacity.labels)
 
 
 def _wait(of: Folding) -> Iterator[MetricValue]:
     """Returns one item that says whether it is a lower bound."""
     wait = wait_in(of.chosen)
     check_bound(wait, of.asked, of.what)
-    item = _one_item(of, wait.milli)
-    yield item._replace(labels={**item.labels, BOUND: wait.bound})
+    yield _labelled(_one_item(of, wait.milli), {BOUND: wait.bound})
 
 
 def _data_loss(of: Folding) -> Iterator[MetricValue]:
@@ -143,6 +163,10 @@ def _data_loss(of: Folding) -> Iterator[MetricValue]:
 
 def _one_item(of: Folding, milli: int) -> MetricValue:
     return MetricValue(_shared_labels(of.chosen), milli, oldest_of(of.age, of.chosen) + of.to_epoch)
+
+
+def _labelled(item: MetricValue, labels: Mapping[str, str]) -> MetricValue:
+    return item._replace(labels={**item.labels, **labels})
 
 
 def oldest_of(age: Age, chosen: Sequence[Selection]) -> float:
@@ -173,6 +197,8 @@ SUM_BY_GROUP = Fold(0, _by_group)
 MAXIMUM = Fold(0, partial(_as_one, max))
 MINIMUM = Fold(NO_VALUE, partial(_as_one, min))
 REPLICAS = Fold(0, _replicas)
+REQUIRED = Fold(0, _required)
+CAPACITY = Fold(NO_VALUE, _capacity)
 WAIT = Fold(0, _wait)
 PRODUCTION = Fold(NO_VALUE, partial(_by_topic, partial(_rates_in, lambda ring: ring.ends)))
 CONSUMPTION = Fold(NO_VALUE, partial(_by_topic, partial(_rates_in, lambda ring: ring.commits)))

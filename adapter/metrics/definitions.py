@@ -6,6 +6,7 @@ from functools import partial
 
 from adapter.lag.totals import NO_VALUE
 from adapter.metrics.aggregation import (
+    CAPACITY,
     CONSUMPTION,
     DATA_LOSS,
     MAXIMUM,
@@ -13,6 +14,7 @@ from adapter.metrics.aggregation import (
     MINIMUM,
     PRODUCTION,
     REPLICAS,
+    REQUIRED,
     SUM_BY_GROUP,
     SUM_BY_TOPIC,
     WAIT,
@@ -105,6 +107,29 @@ DEFINITIONS = (
         reads_rows=True,
         is_shaped=True,
         shows_work=True,
+    ),
+    MetricDefinition(
+        models.REQUIRED_REPLICAS,
+        "replicas",
+        lambda totals: totals.lag,
+        REQUIRED,
+        OF_VALUES,
+        is_listed=False,
+        help="required number of replicas",
+        reads_rows=True,
+        is_shaped=True,
+        shows_work=True,
+    ),
+    MetricDefinition(
+        "capacity",
+        "messages/s",
+        # It is of the group's members, whatever they read now.
+        lambda totals: [NO_VALUE] * len(totals),
+        CAPACITY,
+        OF_COMMITS,
+        is_listed=False,
+        help="capacity of one member",
+        is_shaped=True,
     ),
     MetricDefinition(
         "lag_seconds",

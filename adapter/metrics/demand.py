@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from adapter.cluster.groups import MemberCount
-from adapter.columns import Indexes
+from adapter.columns import Indexes, Seconds
 from adapter.lag.demand import FOLLOWED_SECONDS, Rates, losses_in, rates_in, waits_in
 from adapter.lag.ring import Track
 from adapter.metrics.problems import Problem, Reason, Refused, refused
@@ -79,14 +79,23 @@ def rates_of(chosen: Selection, track: Track, interval: float, what: str) -> dic
     """Returns by how many thousandths of a message per second the offsets of each selected entry moved.
 
     Raises ValueUnavailable if that is not known of one of its partitions; `what` names the metric."""
-    rows = _rows(chosen)
-    # Receipt times scatter, and that must not exclude the tick that is one window old.
-    rates = rates_in(track, rows, window_of(interval) - interval / 2)
+    per_second = rates_of_rows(chosen, _rows(chosen), track, interval, what)
+    sizes = [len(chosen.rows_of(entry)) for entry in chosen.entries]
+    sums = np.add.reduceat(per_second, np.cumsum([0, *sizes[:-1]]))
+    return {entry: round(1000 * rate) for entry, rate in zip(chosen.entries, sums.tolist(), strict=True)}
+
+
+def rates_of_rows(chosen: Selection, rows: Indexes, track: Track, interval: float, what: str) -> Seconds:
+    """Returns the same of each row, in messages per second."""
+    rates = recent_rates(track, rows, interval)
     if np.isnan(rates.per_second).any():
         raise _not_followed(chosen, rows, rates, window_of(interval), what)
-    sizes = [len(chosen.rows_of(entry)) for entry in chosen.entries]
-    sums = np.add.reduceat(rates.per_second, np.cumsum([0, *sizes[:-1]]))
-    return {entry: round(1000 * rate) for entry, rate in zip(chosen.entries, sums.tolist(), strict=True)}
+    return rates.per_second
+
+
+def recent_rates(track: Track, rows: Indexes, interval: float) -> Rates:
+    # Receipt times scatter, and that must not exclude the tick that is one window old.
+    return rates_in(track, rows, window_of(interval) - interval / 2)
 
 
 def _not_followed(chosen: Selection, rows: Indexes, rates: Rates, window: float, what: str) -> Refused:

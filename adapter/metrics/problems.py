@@ -36,6 +36,8 @@ class Reason(StrEnum):
     """The group was last described as Stable at `Problem.since`, which is too long ago to rely on."""
     MOVEMENT_UNKNOWN = "MovementUnknown"
     """The group's offsets have not been watched for long enough to say whether, or how fast, they move."""
+    CAPACITY_UNKNOWN = "CapacityUnknown"
+    """Nothing shows yet what one member of the group can read."""
     LOWER_BOUND = "LowerBound"
     """The oldest waiting message came before the log ends that are remembered, so its age has only a lower bound."""
     COMMIT_BEYOND_END = "CommitBeyondEnd"

@@ -9,6 +9,7 @@ from adapter.clock import Clock, utc_text
 from adapter.errors import MetricUnknown, some_of
 from adapter.metrics.access import Access, Audience
 from adapter.metrics.aggregation import Folding, MetricValue, oldest_of
+from adapter.metrics.capacities import Capacities
 from adapter.metrics.definitions import DEFINITIONS, MetricDefinition, by_served_name
 from adapter.metrics.fallbacks import LOOK_SECONDS, Asked, Fallbacks
 from adapter.metrics.members import MemberReading, groups_in, problems_of_members, values_of_members
@@ -16,6 +17,7 @@ from adapter.metrics.partitions import Readable, readable_in
 from adapter.metrics.problems import NoMatch, Problem, Reason, Refused, ValueUnavailable, refused
 from adapter.metrics.refusals import Query, problems_of
 from adapter.metrics.replicas import not_servable, of_group, partitions_of, shape_for, values_with_fallback
+from adapter.metrics.required import Demands
 from adapter.metrics.requirement import Operator, Requirement
 from adapter.metrics.selection import Selection, effort_of, fits, hint, named, selection_of, where_known, without_groups
 from adapter.metrics.store import ClusterView, Store
@@ -96,6 +98,7 @@ class Metrics:
         clock: Clock,
         definitions: Sequence[MetricDefinition] = DEFINITIONS,
         fallbacks: Fallbacks | None = None,
+        demands: Demands | None = None,
     ) -> None:
         by_value = {definition.name: definition for definition in definitions}
         own = [Served(metric.name, by_value[metric.value], metric) for metric in settings.metrics]
@@ -109,6 +112,8 @@ class Metrics:
         self._by_name = {served.name.lower(): served for served in self._served}
         self._settings = settings
         self._fallbacks = fallbacks or Fallbacks(clock.monotonic)
+        self._learns = settings.has_objective
+        self._demands = demands or Demands(Capacities(clock), clock.monotonic)
         self._with_fallback = frozenset(values_with_fallback(settings))
         self._max_age = settings.collection.max_age
         self._several_clusters = len(settings.clusters) > 1
@@ -167,8 +172,10 @@ class Metrics:
         rule = self._settings.rule_for(group)
         return rule is not None and rule.replicas is not None
 
-    def look_at_fallbacks(self) -> None:
-        """Notes which values with a fallback are refused; call it every LOOK_SECONDS."""
+    def look(self) -> None:
+        """Notes which values with a fallback are refused, and what members of groups with an objective can read; call
+        it every LOOK_SECONDS."""
+        self._demands.look(self._store.views, self._learns, self._settings.collection.interval)
         self._fallbacks.look(self._with_fallback, self._try)
 
     def _try(self, value: Asked) -> None:
@@ -230,7 +237,10 @@ class Metrics:
         chosen = where_known([selection_of(view, selecting, stale_too=lists_topics) for view in fitting])
         now = self._clock.monotonic()
         query = Query(served.definition, asked, self._max_age, now, self._clock.time() - now)
-        if served.definition.is_shaped and (refusal := not_servable(chosen, asked, shape)) is not None:
+        if (
+            served.definition.is_shaped
+            and (refusal := not_servable(chosen, asked, served.definition.name, shape)) is not None
+        ):
             raise refusal
         return _Selected(query, views, version, chosen, problems_of(query, chosen))
 
@@ -310,7 +320,7 @@ class Metrics:
         asked = (*served.requirements(), *requirements)
         if not served.definition.is_shaped:
             return None, asked
-        shape = shape_for(self._settings, served.own, asked)
+        shape = shape_for(self._settings, served.definition.name, served.own, asked)
         return shape, (*asked, *partitions_of(shape))
 
     def _answer(
@@ -328,7 +338,8 @@ class Metrics:
             raise refused(nothing.text, [nothing])
         column, age, fold = query.definition.column, query.definition.age, query.definition.fold
         interval = self._settings.collection.interval
-        folding = Folding(column, age, chosen, query.to_epoch, shape, interval, query.asked, query.definition.help)
+        what = query.definition.help
+        folding = Folding(column, age, chosen, query.to_epoch, self._demands, shape, interval, query.asked, what)
         values = tuple(fold.apply(folding))
         if not values:
             text = f"no selected partition has a commit, so there is no {query.definition.help}"
@@ -348,7 +359,9 @@ class Metrics:
 
 
 def _whole_of(served: Served, asked: Sequence[Requirement]) -> Asked:
-    return Asked(served.name, ()) if served.own else of_group(min(named(asked, "group") or ("",)))
+    if served.own:
+        return Asked(served.name, ())
+    return of_group(served.definition.name, min(named(asked, "group") or ("",)))
 
 
 def _nothing(served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> Problem:

@@ -10,16 +10,29 @@ from adapter.metrics.fallbacks import Asked
 from adapter.metrics.problems import Problem, Reason, Refused, refused
 from adapter.metrics.requirement import Operator, Requirement
 from adapter.metrics.selection import Selection, named
-from adapter.settings.models import REPLICAS, NamedMetric, Replicas, Settings
+from adapter.settings.models import REPLICAS, REQUIRED_REPLICAS, NamedMetric, Replicas, Settings
+
+_UNDEFINED = {
+    True: "no number of replicas is defined for group {group}: add `replicas` to its rule in the adapter's settings, or"
+    " use a named metric with `value: replicas`",
+    False: "group {group} has no objective: add one such as `objective: {{maxWait: 30s}}` to its rule in the adapter's"
+    " settings, or use a named metric with `value: required_replicas`",
+}
+"""Whether the value is `replicas` -> what is missing."""
 
 
-def shape_for(settings: Settings, metric: NamedMetric | None, asked: Sequence[Requirement]) -> Replicas | None:
-    """Returns the `replicas` of the named metric, or of the rule of the only group that is asked for, if there are."""
-    if metric is not None:
+def shape_for(
+    settings: Settings, value: str, metric: NamedMetric | None, asked: Sequence[Requirement]
+) -> Replicas | None:
+    """Returns the `replicas` of the named metric, or what the rule of the only group that is asked for says of the
+    value, if there is any."""
+    if metric is not None and metric.replicas is not None:
         return metric.replicas
     groups = named(asked, "group") or ()
     rule = settings.rule_for(next(iter(groups))) if len(groups) == 1 else None
-    return None if rule is None else rule.replicas
+    if rule is None:
+        return None
+    return rule.replicas if value == REPLICAS else rule.required_replicas
 
 
 def partitions_of(shape: Replicas | None) -> tuple[Requirement, ...]:
@@ -35,24 +48,25 @@ def values_with_fallback(settings: Settings) -> Iterator[Asked]:
             yield Asked(metric.name, ())
     for rule in settings.rules:
         if rule.group is not None and rule.replicas is not None and rule.replicas.fallback is not None:
-            yield of_group(rule.group)
+            yield of_group(REPLICAS, rule.group)
+            if rule.objective is not None:
+                yield of_group(REQUIRED_REPLICAS, rule.group)
 
 
-def of_group(group: str) -> Asked:
-    return Asked(f"kafka_consumergroup_{REPLICAS}", (Requirement("group", Operator.IN, frozenset({group})),))
+def of_group(value: str, group: str) -> Asked:
+    return Asked(f"kafka_consumergroup_{value}", (Requirement("group", Operator.IN, frozenset({group})),))
 
 
-def not_servable(chosen: Sequence[Selection], asked: Sequence[Requirement], shape: Replicas | None) -> Refused | None:
-    """Returns why no number of replicas can follow from what is selected; None if one can."""
+def not_servable(
+    chosen: Sequence[Selection], asked: Sequence[Requirement], value: str, shape: Replicas | None
+) -> Refused | None:
+    """Returns why the value of one group cannot follow from what is selected; None if it can."""
     if len(named(asked, "group") or ()) != 1:
         return _not_one("the selector must name one group, as group=billing does: replicas are of a single group")
     selected = [(one.view.cluster, group) for one in chosen for group in one.groups]
     if selected and shape is None:
         cluster, group = selected[0]
-        text = (
-            f"no number of replicas is defined for group {group}: add `replicas` to its rule in the adapter's settings,"
-            " or use a named metric with `value: replicas`"
-        )
+        text = _UNDEFINED[value == REPLICAS].format(group=group)
         return refused(text, [Problem(Reason.NOT_CONFIGURED, text, cluster, group)])
     clusters = sorted({one.view.cluster for one in chosen if one.entries})
     if len(clusters) > 1:

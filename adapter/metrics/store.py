@@ -7,6 +7,7 @@ from itertools import count
 from adapter.cluster.groups import Assignment, MemberCount
 from adapter.cluster.possible_groups import NO_POSSIBLE_GROUPS, PossibleGroups, any_group_possible
 from adapter.lag.layout import Layout
+from adapter.lag.owners import NO_OWNERS, Owners
 from adapter.lag.ring import Ring, empty_ring
 from adapter.lag.snapshot import Snapshot, empty_snapshot
 from adapter.lag.totals import NO_TOTALS, Totals
@@ -46,6 +47,8 @@ class ClusterView:
     """Group -> as of when it is judged whether its commits move, in monotonic seconds; if absent, as they were read."""
     ring: Ring = field(default_factory=empty_ring)
     """How the offsets of the rows moved."""
+    owners: Owners = NO_OWNERS
+    """Which members have which partitions, of groups whose description is not outdated."""
 
     @property
     def codes(self) -> Mapping[str, int]:

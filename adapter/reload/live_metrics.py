@@ -15,9 +15,11 @@ from adapter.conditions import SETTINGS
 from adapter.history.sample import Keep
 from adapter.lag.rules import AskedTopics, groups_of_members, groups_of_partitions, topics_for
 from adapter.memory.keeper import Exchange, MemoryKeeper
-from adapter.memory.value import ClusterMemory
+from adapter.memory.value import ClusterMemory, GroupMemory, merged
+from adapter.metrics.capacities import Capacities
 from adapter.metrics.fallbacks import LOOK_SECONDS, Fallbacks
 from adapter.metrics.query import Metrics
+from adapter.metrics.required import Demands, Expected
 from adapter.metrics.store import Store
 from adapter.repeating import Repeated
 from adapter.settings.models import Settings
@@ -68,7 +70,11 @@ class LiveMetrics:
         self._lock = Lock()
         """Held while what HPAs ask for is passed on, and while a generation begins or ends."""
         self._fallbacks = Fallbacks(clock.monotonic, telemetry.conditions)
-        self._looks = Repeated("fallbacks", self._look_at_fallbacks)
+        self._capacities = Capacities(clock)
+        self._demands = Demands(self._capacities, clock.monotonic, telemetry.conditions)
+        self._recalled: dict[str, ClusterMemory] = {}
+        """Whose capacities were taken over."""
+        self._looks = Repeated("values", self._look)
         self._telemetry = telemetry
         self._clock = clock
         self._keep = keep
@@ -94,7 +100,12 @@ class LiveMetrics:
     @property
     def remembered(self) -> dict[str, ClusterMemory]:
         """Returns what each cluster's collector knows of the groups that the settings or HPAs name."""
-        return {name: collector.remembered() for name, collector in self._current.collectors.items()}
+        seen = {name: collector.remembered() for name, collector in self._current.collectors.items()}
+        learned: dict[str, dict[str, GroupMemory]] = {name: {} for name in seen}
+        for (cluster, group), windows in self._capacities.windows.items():
+            if cluster in seen and self.settings.has_objective(group):
+                learned[cluster][group] = GroupMemory(windows=windows)
+        return {name: merged(seen[name], learned[name]) for name in seen}
 
     @property
     def collectors(self) -> Mapping[str, Collector]:
@@ -118,8 +129,17 @@ class LiveMetrics:
         self.discard()
         stop_all(self._current.collectors.values(), timeout_seconds)
 
-    def _look_at_fallbacks(self) -> float:
-        self.current.look_at_fallbacks()
+    def follow_replicas(self, expected: Expected) -> None:
+        """Has the required numbers follow how many replicas HPAs have; without a call, that is not known."""
+        self._demands.expected = expected
+
+    def _look(self) -> float:
+        for cluster in self._current.collectors:
+            memory = self.memory.of(cluster)
+            if memory is not self._recalled.get(cluster):
+                self._recalled[cluster] = memory
+                self._capacities.recall({(cluster, group): one.windows for group, one in memory.items()})
+        self.current.look()
         return LOOK_SECONDS
 
     def prepare(self, settings: Settings) -> None:
@@ -183,7 +203,10 @@ class LiveMetrics:
         running = {} if before is None else before.collectors
         collectors = collectors_of(settings, store, self._telemetry, self._clock, self._keep, running, self.memory)
         return _Generation(
-            settings, store, collectors, Metrics(settings, store, self._clock, fallbacks=self._fallbacks)
+            settings,
+            store,
+            collectors,
+            Metrics(settings, store, self._clock, fallbacks=self._fallbacks, demands=self._demands),
         )
 
 

@@ -10,12 +10,18 @@ from functools import cached_property
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic.alias_generators import to_camel
 
 from adapter.settings import types
 from adapter.settings.security import Security
 
 REPLICAS = "replicas"
 """The value of a named metric that its `replicas` shape."""
+REQUIRED_REPLICAS = "required_replicas"
+"""The value that `objective` defines, or `replicas` with `maxWait`."""
+
+Wait = Annotated[float, types.duration("1s", "1d")]
+"""Seconds that a message may wait at most."""
 
 
 class Cluster(types.SettingsPart):
@@ -73,10 +79,22 @@ class Fallback(types.SettingsPart):
     replicas: types.Count
 
 
+class Objective(types.SettingsPart):
+    """What the members of a group should achieve."""
+
+    max_wait: Wait
+    capacity_hint: types.Rate | None = None
+    """What one member can read, until it is learned; None: the group has no number until then."""
+
+
 class Replicas(types.SettingsPart):
     """How many replicas a group should have. What KEDA's trigger `kafka` has as well has its name and default there."""
 
     lag_per_replica: Annotated[types.Messages, Field(ge=1)] = 10
+    max_wait: Wait | None = None
+    """Instead of `lagPerReplica`: the number follows from what arrives."""
+    capacity_hint: types.Rate | None = None
+    """As in an objective."""
     activation: types.Messages = 0
     """At or below this lag, there should be 0 replicas."""
     allow_idle_consumers: bool = False
@@ -93,6 +111,16 @@ class Replicas(types.SettingsPart):
     fallback: Fallback | None = None
 
     @model_validator(mode="after")
+    def _has_one_target(self) -> Self:
+        if self.max_wait is None and self.capacity_hint is not None:
+            raise ValueError("capacityHint has an effect only with maxWait")
+        if self.max_wait is not None:
+            for name in ("lag_per_replica", "exclude_persistent_lag"):
+                if name in self.model_fields_set:
+                    raise ValueError(f"maxWait and {to_camel(name)} cannot be used together")
+        return self
+
+    @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
         others = {
             "allowIdleConsumers": self.allow_idle_consumers,
@@ -101,6 +129,11 @@ class Replicas(types.SettingsPart):
         for name in (name for name, is_set in others.items() if is_set and self.limit_to_partitions_with_lag):
             raise ValueError(f"limitToPartitionsWithLag and {name} cannot be used together")
         return self
+
+    @property
+    def judges_movement(self) -> bool:
+        """Whether it matters whether commits move."""
+        return self.exclude_persistent_lag or self.max_wait is not None
 
     @cached_property
     def partition_names(self) -> frozenset[str] | None:
@@ -134,6 +167,9 @@ class Rule(types.SettingsPart):
     replicas: Replicas | None = None
     """For `kafka_consumergroup_replicas`; None: the group has no such value."""
 
+    objective: Objective | None = None
+    """For `kafka_consumergroup_required_replicas` and `…_capacity`; None: the group has no such values."""
+
     @field_validator("replicas")
     @classmethod
     def _replicas_are_of_topics(cls, replicas: Replicas | None, info: ValidationInfo) -> Replicas | None:
@@ -148,7 +184,26 @@ class Rule(types.SettingsPart):
     @property
     def without_replicas(self) -> Self:
         """What of it decides which offsets are read, and how."""
-        return self if self.replicas is None else self.model_copy(update={"replicas": None})
+        is_plain = self.replicas is None and self.objective is None
+        return self if is_plain else self.model_copy(update={"replicas": None, "objective": None})
+
+    @cached_property
+    def required_replicas(self) -> Replicas | None:
+        """How the required number follows from the objective, with the shaping of `replicas`; None without one."""
+        if self.objective is None:
+            return None
+        shape = self.replicas or Replicas()
+        return shape.model_copy(update={"exclude_persistent_lag": False, **self.objective.model_dump()})
+
+    @property
+    def follows_demand(self) -> bool:
+        """Whether some value follows from what the group's members can read."""
+        return self.objective is not None or (self.replicas is not None and self.replicas.max_wait is not None)
+
+    @property
+    def judges_movement(self) -> bool:
+        """Whether it matters for some value whether the group's commits move."""
+        return self.objective is not None or (self.replicas is not None and self.replicas.judges_movement)
 
     def counts_from_start(self, *, is_named: bool) -> bool:
         """Whether the whole log counts without a commit. `is_named`: a selector names the topic with the group."""
@@ -172,16 +227,23 @@ class NamedMetric(types.SettingsPart):
     namespaces: types.Namespaces | None = None
     """Who may read the metric; None: who may read its group."""
     replicas: Annotated[Replicas | None, Field(validate_default=True)] = None
-    """For the value `replicas`."""
+    """For the values `replicas` and `required_replicas`."""
+
+    @property
+    def judges_movement(self) -> bool:
+        return self.replicas is not None and self.replicas.judges_movement
 
     @field_validator("replicas")
     @classmethod
     def _replicas_belong_to_the_value(cls, replicas: Replicas | None, info: ValidationInfo) -> Replicas | None:
-        is_needed = info.data.get("value") == REPLICAS
+        value = info.data.get("value")
+        is_needed = value in {REPLICAS, REQUIRED_REPLICAS}
         if is_needed and replicas is None:
-            raise ValueError(f"is missing; the value {REPLICAS} needs it")
+            raise ValueError(f"is missing; the value {value} needs it")
         if not is_needed and replicas is not None:
-            raise ValueError(f"has an effect only with the value {REPLICAS}")
+            raise ValueError(f"has an effect only with the values {REPLICAS} and {REQUIRED_REPLICAS}")
+        if value == REQUIRED_REPLICAS and replicas is not None and replicas.max_wait is None:
+            raise ValueError(f"needs maxWait; the value {value} follows from it")
         return _of_topics(replicas, info)
 
 
@@ -276,6 +338,20 @@ class Settings(types.SettingsPart):
     autoscalers: AutoscalerChanges = AutoscalerChanges()
     series: Series | None = None
     """None: there are none."""
+
+    def has_objective(self, group: str) -> bool:
+        """Whether some value of the group follows from what its members can read."""
+        rule = self.rule_for(group) if self._has_objectives else None
+        return group in self._metrics_by_demand or (rule is not None and rule.follows_demand)
+
+    @cached_property
+    def _has_objectives(self) -> bool:
+        return any(rule.follows_demand for rule in self.rules)
+
+    @cached_property
+    def _metrics_by_demand(self) -> frozenset[str]:
+        """Their groups."""
+        return frozenset(each.group for each in self.metrics if each.replicas and each.replicas.max_wait is not None)
 
     def rule_for(self, group: str) -> Rule | None:
         """Returns the first matching rule; rules that name their group are found by a lookup."""

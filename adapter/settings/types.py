@@ -117,10 +117,10 @@ def partition_numbers(text: str) -> frozenset[int]:
     return frozenset(numbers)
 
 
-def no_boolean(value: object) -> object:
+def no_boolean(value: object, *, what: str = "a whole number") -> object:
     """pydantic takes `true` as 1."""
     if isinstance(value, bool):
-        raise ValueError(f"is {shown(value)}; must be a whole number")  # noqa: TRY004 - pydantic's way to refuse
+        raise ValueError(f"is {shown(value)}; must be {what}")  # noqa: TRY004 - pydantic's way to refuse
     return value
 
 
@@ -142,6 +142,12 @@ MetricName = Annotated[
 Partitions = Annotated[str, AfterValidator(lambda text: partition_numbers(text) and text)]
 Count = Annotated[int, BeforeValidator(no_boolean), Field(ge=1, le=2**31 - 1)]
 """Of replicas or the like: Kubernetes counts them in 32 bits."""
+Rate = Annotated[
+    float,
+    BeforeValidator(lambda value: no_boolean(value, what="a number")),
+    Field(ge=0.001, le=1e9, allow_inf_nan=False),
+]
+"""Messages per second."""
 Messages = Annotated[int, BeforeValidator(no_boolean), Field(ge=0, le=LARGEST_OFFSET)]
 SeriesLabel = Annotated[
     str,

@@ -9,6 +9,12 @@ from numpy.typing import NDArray
 
 from adapter.columns import Flags, Indexes, Seconds
 
+WINDOW_SECONDS = 60
+"""A window is at least this long: commits come in steps, so shorter ones measure the step."""
+WINDOW_INTERVALS = 4
+"""And at least so many intervals of samples."""
+IN_FLIGHT_SECONDS = 30
+"""A lag of less than what is produced in this time may be messages on their way, not a backlog."""
 HOURS = 24
 ENOUGH_WINDOWS = 10
 """Fewer give a capacity that one slow minute could have made."""

@@ -16,6 +16,8 @@ _OF_VALUES = {"partition", BOUND}
 """What chooses among the values of what is named."""
 
 
+GroupRead = tuple[str | None, str]
+"""Cluster, which may be None, and group."""
 NamedGroups = Mapping[str, tuple[str | None, str]]
 """Name of a named metric in lower case -> its cluster, which may be None, and its group."""
 
@@ -24,6 +26,16 @@ def asked_topics(hpa: Autoscaler, named_groups: NamedGroups = MappingProxyType({
     selected = (asked for metric in hpa.metrics for asked in _asked(hpa.namespace, metric))
     found = (*selected, *_of_named(hpa, named_groups))
     return tuple(replace(asked, of_partitions=True) for asked in found) if MAX_REPLICAS in hpa.annotations else found
+
+
+def groups_read(hpa: Autoscaler, named_groups: NamedGroups) -> frozenset[GroupRead]:
+    """Returns the groups of the metrics that the HPA reads."""
+    own = (named_groups[metric.name.lower()] for metric in hpa.metrics if metric.name.lower() in named_groups)
+    selected = (
+        product(named(metric.selector, "cluster") or (None,), named(metric.selector, "group") or ())
+        for metric in hpa.metrics
+    )
+    return frozenset[GroupRead]().union(own, *selected)
 
 
 def _of_named(hpa: Autoscaler, named_groups: NamedGroups) -> Iterator[AskedTopics]:

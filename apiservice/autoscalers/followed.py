@@ -2,10 +2,10 @@
 
 Of the others, only what they scale is kept."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from adapter.lag.rules import AskedTopics
-from apiservice.autoscalers.asked import NamedGroups, asked_topics
+from apiservice.autoscalers.asked import GroupRead, NamedGroups, asked_topics, groups_read
 from apiservice.autoscalers.autoscaler import ALL_SOURCES, Autoscaler, Json, Source, autoscaler_of
 from apiservice.autoscalers.rivals import Rivals, Scaler, scaler_of
 
@@ -39,6 +39,9 @@ class Autoscalers:
         """All HPAs."""
         self._asked_at: dict[Place, tuple[AskedTopics, ...]] = {}
         self._asked: frozenset[AskedTopics] = frozenset()
+        self._groups_at: dict[Place, frozenset[GroupRead]] = {}
+        self._places: Mapping[GroupRead, Sequence[Place]] = {}
+        """Group -> the HPAs that read its metrics. Replaced as a whole."""
 
     @property
     def current(self) -> tuple[Autoscaler, ...]:
@@ -47,6 +50,17 @@ class Autoscalers:
     def rivals(self) -> Rivals:
         """Returns what scales each target now."""
         return Rivals(lambda: tuple(self._scalers.values()))
+
+    def replicas_of(self, cluster: str, group: str) -> int | None:
+        """Returns the replicas that all targets have together whose HPAs read metrics of the group; None: there is no
+        such HPA."""
+        replicas = {
+            (hpa.namespace, hpa.target): hpa.current_replicas
+            for key in ((cluster, group), (None, group))
+            for place in self._places.get(key, ())
+            if (hpa := self._by_place.get(place)) is not None
+        }
+        return sum(replicas.values()) if replicas else None
 
     @property
     def namespaces_of_pods(self) -> frozenset[str]:
@@ -61,6 +75,8 @@ class Autoscalers:
         self._scalers = {(scaler.target[0], scaler.name): scaler for scaler, _ in pairs}
         self._by_place = {each.place: each for _, each in pairs if each is not None}
         self._asked_at = {place: asked_topics(each, self._named_groups) for place, each in self._by_place.items()}
+        self._groups_at = {place: groups_read(each, self._named_groups) for place, each in self._by_place.items()}
+        self._place_groups()
         self._ask_if_changed()
 
     def changed(self, event: str, changed: Json) -> None:
@@ -76,9 +92,20 @@ class Autoscalers:
             self._by_place[place], self._asked_at[place] = after, asked_topics(after, self._named_groups)
         elif place in self._by_place:
             del self._by_place[place], self._asked_at[place]
+        groups = frozenset[GroupRead]() if after is None else groups_read(after, self._named_groups)
+        if groups != self._groups_at.get(place, frozenset()):
+            self._groups_at[place] = groups
+            self._place_groups()
         # The status of each HPA changes every few seconds, and what it asks for hardly ever.
         if self._asked_at.get(place, ()) != before:
             self._ask_if_changed()
+
+    def _place_groups(self) -> None:
+        places: dict[GroupRead, list[Place]] = {}
+        for place, groups in self._groups_at.items():
+            for group in groups:
+                places.setdefault(group, []).append(place)
+        self._places = places
 
     def _ask_if_changed(self) -> None:
         asked = frozenset[AskedTopics]().union(*self._asked_at.values())

@@ -16,7 +16,8 @@ from apiservice.tls.issuing import SECRET_NAME
 from local.manifests.shipped import DEPLOYMENT, KUSTOMIZATION, NAME, Rule, Shipped, at
 
 EXAMPLE, EXAMPLE_OF_REPLICAS = "example-hpa.yaml", "example-hpa-replicas.yaml"
-EXAMPLES = {EXAMPLE, EXAMPLE_OF_REPLICAS}
+EXAMPLE_OF_PROMISE = "example-hpa-required.yaml"
+EXAMPLES = {EXAMPLE, EXAMPLE_OF_REPLICAS, EXAMPLE_OF_PROMISE}
 OVERLAY = "another-namespace/kustomization.yaml"
 API_SERVICE = "api-service/api-service-external.yaml"
 REGISTRATION = "base/cluster-role-registration.yaml"
@@ -202,7 +203,8 @@ def settings_can_be_read(shipped: Shipped) -> Iterator[str]:
 
 
 def examples_scale_as_they_should(shipped: Shipped) -> Iterator[str]:
-    for file, labels, value in ((EXAMPLE, {"group", "topic"}, None), (EXAMPLE_OF_REPLICAS, {"group"}, "1")):
+    numbers = ((name, {"group"}, "1") for name in (EXAMPLE_OF_REPLICAS, EXAMPLE_OF_PROMISE))
+    for file, labels, value in ((EXAMPLE, {"group", "topic"}, None), *numbers):
         spec = at(shipped.objects.get(file), "spec") or {}
         if spec.get("minReplicas") != 0:
             yield f"{file}: minReplicas must be 0: that is what it is an example of"

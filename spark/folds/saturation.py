@@ -8,14 +8,11 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from adapter.verdicts.capacity import HOURS, BusyWindows, Capacity, capacity_of
+from adapter.verdicts.capacity import HOURS, WINDOW_INTERVALS, WINDOW_SECONDS, BusyWindows, Capacity, capacity_of
 from spark.folds.topic_samples import Topics, TopicSamples, carry, previous
 from spark.tables.columns import Flags, Ints, Values, begins_of
 from spark.tables.contract import HOUR_MICROS
 
-WINDOW_SECONDS = 60
-"""A window is at least this long: commits come in steps, so shorter ones measure the step."""
-WINDOW_INTERVALS = 4
 COVERED = 0.75
 """At least this share of a window's time is covered."""
 LATE_INTERVALS = 2

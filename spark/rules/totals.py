@@ -3,13 +3,12 @@ member was busy all the time."""
 
 import numpy as np
 
+from adapter.verdicts.capacity import IN_FLIGHT_SECONDS
 from adapter.verdicts.waiting import lag_without_commit
 from spark.tables.columns import UNKNOWN, Flags, Ints, TableRows, Values, begins_of, numbered
 from spark.tables.contract import EVENTS, GAP, HOUR_MICROS, NAMES, PARTITIONS, TOTALS
 
 LARGEST = np.iinfo(np.int64).max
-IN_FLIGHT_SECONDS = 30
-"""A lag of less than what is produced in this time may be messages on their way, not a backlog."""
 
 
 def topic_totals_of(deltas: TableRows) -> TableRows:

@@ -2,7 +2,8 @@
 
 from adapter.cluster.groups import Owned
 from adapter.columns import NEVER, NO_COMMIT
-from adapter.history.sample import NOT_ASKED, Sample
+from adapter.history.sample import Sample
+from adapter.lag.owners import NOT_ASKED
 from adapter.lag.snapshot import State
 from tests.support import samples
 from tests.support.kafka.rig import Rig

@@ -4,6 +4,7 @@ import pytest
 
 from adapter.conditions import Conditions
 from adapter.errors import AdapterError, StateNotPersistable
+from adapter.lag.saturation import BusyWindow
 from adapter.memory.keeper import LIVE_SECONDS, ROUND_SECONDS, UNNAMED_SECONDS, MemoryKeeper
 from adapter.memory.text import dumps, loads
 from adapter.memory.value import GroupMemory, LastCommit, Reads, merged
@@ -300,3 +301,32 @@ def test_nothing_was_seen_later_than_now(ahead: int, seen_at: int) -> None:
 )
 def test_of_each_fact_the_later_observation_counts(one: GroupMemory, other: GroupMemory, expected: GroupMemory) -> None:
     assert merged({1: one}, {1: other}) == merged({1: other}, {1: one}) == {1: expected}
+
+
+def test_spans_in_which_members_were_busy_are_kept_and_merged() -> None:
+    early, late = (BusyWindow(float(NOW - ago), 60.0, 51.25, 3075.0, 6) for ago in (600, 120))
+    text, _ = dumps({KEY: GroupMemory(windows=(early,))})
+
+    found, bad = loads(text, NOW)
+
+    assert (found[KEY].windows, bad) == ((early,), [])
+    assert merged(found, {KEY: GroupMemory(windows=(late,))})[KEY].windows == (early, late)
+
+
+def test_a_line_without_busy_spans_is_read() -> None:
+    plain = GroupMemory(reads=Reads(frozenset({"orders"}), NOW))
+
+    assert loads(dumps({KEY: plain})[0], NOW)[0] == {KEY: plain}
+
+
+@pytest.mark.parametrize("window", ["[1,60,-1,3000,6]", "[1,60,50,3000]", '["a",60,50,3000,6]', "[1,60,1e400,3000,6]"])
+def test_a_line_with_a_busy_span_that_cannot_be_read_costs_itself(window: str) -> None:
+    assert loads(f'["main","billing",{{}},null,[{window}]]', NOW)[0] == {}
+
+
+def test_a_busy_span_is_news_only_when_it_is_time_to_write() -> None:
+    written, now = GroupMemory(), GroupMemory(windows=(BusyWindow(NOW - 30.0, 60.0, 50.0, 3000.0, 6),))
+
+    assert not now.has_news(written, NOW - 60.0)
+    assert now.has_news(written, float("inf"))
+    assert not now.has_news(now, float("inf"))

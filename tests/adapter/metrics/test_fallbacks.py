@@ -35,7 +35,7 @@ class Reader(MetricsReader):
 
     def after(self, seconds: float) -> "Reader":
         self.clock.seconds += seconds
-        self.metrics.look_at_fallbacks()
+        self.metrics.look()
         return self
 
     @property

@@ -258,3 +258,43 @@ def test_a_list_replaces_what_was_known_by_the_names_in_force() -> None:
 
     assert followed.kept() == ["second"]
     assert followed.asked == [{ASKED}]
+
+
+def with_replicas(name: str, replicas: int, *metrics: dict[str, Any]) -> dict[str, Any]:
+    made = hpa(name, *metrics)
+    return {**made, "status": {**made["status"], "currentReplicas": replicas}}
+
+
+def test_the_replicas_of_a_group_are_those_of_all_targets_whose_hpas_read_its_metrics() -> None:
+    followed = Followed()
+    followed.autoscalers.listed(iter([with_replicas("one", 3, ORDERS), with_replicas("two", 4, ORDERS)]))
+
+    assert followed.autoscalers.replicas_of("main", "billing") == 7
+    assert followed.autoscalers.replicas_of("main", "mail") is None
+
+
+def test_the_replicas_of_a_group_follow_the_status_of_its_hpa_until_it_is_deleted() -> None:
+    followed = Followed()
+    followed.autoscalers.listed(iter([with_replicas("one", 3, ORDERS)]))
+
+    followed.autoscalers.changed("MODIFIED", with_replicas("one", 5, ORDERS))
+    grown = followed.autoscalers.replicas_of("main", "billing")
+    followed.autoscalers.changed("DELETED", with_replicas("one", 5, ORDERS))
+
+    assert (grown, followed.autoscalers.replicas_of("main", "billing")) == (5, None)
+
+
+def test_the_replicas_of_a_group_in_another_cluster_are_not_its_own() -> None:
+    followed = Followed()
+    in_eu = external(group="billing", topic="orders", cluster="eu")
+    followed.autoscalers.listed(iter([with_replicas("one", 3, in_eu)]))
+
+    assert followed.autoscalers.replicas_of("main", "billing") is None
+    assert followed.autoscalers.replicas_of("eu", "billing") == 3
+
+
+def test_a_named_metric_has_the_replicas_of_its_group() -> None:
+    autoscalers = Autoscalers(lambda: ("required",), lambda _: None, lambda: {"required": (None, "billing")})
+    autoscalers.listed(iter([with_replicas("one", 3, external("required"))]))
+
+    assert autoscalers.replicas_of("main", "billing") == 3

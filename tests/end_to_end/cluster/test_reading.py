@@ -24,6 +24,8 @@ SERVED = {
     "kafka_consumergroup_lead_min",
     "kafka_consumergroup_uncommitted_partitions",
     "kafka_consumergroup_replicas",
+    "kafka_consumergroup_required_replicas",
+    "kafka_consumergroup_capacity",
     "kafka_consumergroup_lag_seconds",
     "kafka_consumergroup_production_rate",
     "kafka_consumergroup_consumption_rate",

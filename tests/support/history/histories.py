@@ -10,8 +10,9 @@ from pyarrow import parquet
 
 from adapter.columns import NO_COMMIT
 from adapter.history.retention import LEDGER, Ledger
-from adapter.history.sample import NOT_ASKED, Owners, Sample
+from adapter.history.sample import Sample
 from adapter.lag.layout import Layout
+from adapter.lag.owners import NOT_ASKED, Owners
 from adapter.lag.snapshot import Cause, State, nothing_observed
 from tests.support import samples
 

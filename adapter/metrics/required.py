@@ -1,0 +1,234 @@
+"""Reads of the number of replicas that keeps a promise about waiting, and of the capacity that it is computed with."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+from cachetools import TTLCache
+
+from adapter.clock import utc_text
+from adapter.columns import Flags, Indexes, Seconds
+from adapter.conditions import DEMAND, Conditions
+from adapter.errors import some_of
+from adapter.lag.owners import NOT_ASKED
+from adapter.lag.replicas import LONGEST_COMMIT_INTERVAL, movement_of, replicas_for, still_after, sum_of
+from adapter.metrics.capacities import Capacities, Wants
+from adapter.metrics.demand import rates_of_rows, recent_rates, window_of
+from adapter.metrics.problems import Problem, Reason, refused
+from adapter.metrics.selection import Selection
+from adapter.metrics.store import ClusterView
+from adapter.settings.models import Replicas
+from adapter.verdicts.assignment import Sharing
+from adapter.verdicts.required import Basis, Course, Demand, Promise, Required, beyond_flight, required
+
+MOST_COURSES = 10_000
+"""Because readers may use any selector."""
+FORGOTTEN_SECONDS = 600.0
+"""After the last read."""
+LONGEST_WINDOW = 1.6
+"""A rate covers at most so many times its window. A lag that is larger was there before."""
+PAUSE_SECONDS = 3.0
+"""For which a rebalance stops all members, as the assignor `range` does."""
+DELAY_SECONDS = 60.0
+"""The `delay_seconds` of a promise, without the interval."""
+LEARNED, HINT = "learned", "hint"
+"""The label `source` of a capacity."""
+
+Expected = Callable[[str, str], int | None]
+"""Cluster and group -> the replicas that HPAs have for the group now; None: not known."""
+
+
+class UsedCapacity(NamedTuple):
+    per_second: float
+    """Messages of one member."""
+    labels: dict[str, str]
+    """Where it comes from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    replicas: int
+    labels: dict[str, str]
+    """What the number follows from, and partitions that it leaves out."""
+
+
+class Demands:
+    """The numbers of all groups, each of which depends on those before it. Any thread may read."""
+
+    def __init__(
+        self,
+        capacities: Capacities,
+        monotonic: Callable[[], float],
+        conditions: Conditions | None = None,
+        expected: Expected = lambda _cluster, _group: None,
+    ) -> None:
+        self._capacities = capacities
+        self._monotonic = monotonic
+        self.expected = expected
+        self._conditions = conditions
+        self._lock = Lock()
+        self._courses: TTLCache[object, tuple[Course, str]] = TTLCache(MOST_COURSES, FORGOTTEN_SECONDS, timer=monotonic)
+        """By what is read, with what is said of it."""
+
+    def read(self, chosen: Selection, shape: Replicas, interval: float, what: str) -> Answer:
+        """Returns the number of replicas for the selected partitions of one group; raises ValueUnavailable."""
+        group = group_of(chosen)
+        capacity = self.capacity(chosen, shape, what)
+        topics = [chosen.rows_of(entry) for entry in chosen.entries]
+        # A topic that no member read when the group was last described takes no member.
+        topics = [
+            rows for rows, entry in zip(topics, chosen.entries, strict=True) if not chosen.totals.is_in_doubt[entry]
+        ]
+        rows = np.concatenate([np.empty(0, np.intp), *topics])
+        expected_replicas = self.expected(chosen.view.cluster, group)
+        expected = None if expected_replicas is None else expected_replicas * shape.consumers_per_replica
+        demand = _demand(chosen, group, topics, capacity.per_second, expected, interval, what)
+        promise = Promise(
+            shape.max_wait or 0.0,
+            pause_seconds=PAUSE_SECONDS if demand.sharing is Sharing.BY_TOPIC else 0.0,
+            delay_seconds=DELAY_SECONDS + interval / 2,
+        )
+        lag = chosen.view.values.lag[rows]
+        key = _key(chosen, group, shape)
+        with self._lock:
+            course, _ = self._courses.get(key, (None, ""))
+            found, course = required(self._monotonic(), demand, promise, course)
+            is_idle = sum_of(lag) <= shape.activation and not demand.arriving.any()
+            number = 0 if is_idle else replicas_for(found.members, lag, demand.partitions, demand.sharing, shape)
+            labels = _labels(chosen, rows, found)
+            worded = _worded(labels)
+            self._courses[key] = course, f"group {group}: {worded}" if worded else ""
+        return Answer(number, labels)
+
+    def capacity(self, chosen: Selection, shape: Replicas, what: str) -> UsedCapacity:
+        """Returns what one member can read; raises ValueUnavailable if nothing shows it and there is no hint."""
+        group = group_of(chosen)
+        learned = self._capacities.of(chosen.view.cluster, group)
+        if learned is not None:
+            found = learned.capacity
+            advised = found.p25 if np.isnan(found.advised) else found.advised
+            if advised > 0:
+                labels = {"source": LEARNED, "windows": str(found.windows), "newest": utc_text(learned.newest)}
+                return UsedCapacity(advised, labels)
+        if shape.capacity_hint is not None:
+            return UsedCapacity(shape.capacity_hint, {"source": HINT})
+        text = (
+            "what one member can read is not known yet: its members must have a backlog for ten minutes, or"
+            " `capacityHint` must say it"
+        )
+        problem = Problem(Reason.CAPACITY_UNKNOWN, text, chosen.view.cluster, group)
+        raise refused(f"{what} of group {group} is not known: {text}", [problem])
+
+    def look(self, views: Iterable[ClusterView], wants: Wants, interval: float) -> None:
+        """Learns from the latest views (as `Capacities.look`), and reports what was read in the last minutes."""
+        self._capacities.look(views, wants, interval)
+        self._report()
+
+    def _report(self) -> None:
+        if self._conditions is None:
+            return
+        with self._lock:
+            self._courses.expire()
+            said = sorted({said for _, said in self._courses.values() if said})
+            is_used = bool(self._courses)
+        if said:
+            message = "some partitions or groups cannot be helped by replicas; the log has them"
+            self._conditions.fails(DEMAND, "NotByReplicas", message, details=some_of(said, most=10, separator="; "))
+        elif is_used:
+            self._conditions.holds(DEMAND)
+        else:
+            self._conditions.forget(name=DEMAND.name)
+
+
+def group_of(chosen: Selection) -> str:
+    return chosen.view.layout.groups[chosen.totals.group[chosen.entries[0]]]
+
+
+def _key(chosen: Selection, group: str, shape: Replicas) -> object:
+    layout, totals = chosen.view.layout, chosen.totals
+    topics = tuple(layout.topics[totals.topic[entry]] for entry in chosen.entries)
+    partitions = None if chosen.rows is None else layout.partition[chosen.rows].tobytes()
+    return chosen.view.cluster, group, topics, partitions, shape
+
+
+def _demand(
+    chosen: Selection,
+    group: str,
+    topics: Sequence[Indexes],
+    capacity: float,
+    expected: int | None,
+    interval: float,
+    what: str,
+) -> Demand:
+    view = chosen.view
+    rows = np.concatenate([np.empty(0, np.intp), *topics])
+    arriving = rates_of_rows(chosen, rows, view.ring.ends, interval, what)
+    lag = view.values.lag[rows].astype(np.float64)
+    counted = view.members_of(group)
+    members = None if counted is None else counted.members
+    return Demand(
+        arriving=arriving,
+        lag=lag,
+        beyond=beyond_flight(lag, arriving, _flight_seconds(chosen, rows, members, interval)),
+        capacity=capacity,
+        partitions=tuple(map(len, topics)),
+        sharing=view.sharing_of(group),
+        is_still=_still(chosen, group, rows, arriving, members, interval),
+        read=float(recent_rates(view.ring.commits, rows, interval).per_second.sum()) if lag.any() else np.nan,
+        members=members,
+        expected_members=expected,
+        owners=_owners(chosen, rows),
+    )
+
+
+def _flight_seconds(chosen: Selection, rows: Indexes, members: int | None, interval: float) -> Seconds | float:
+    """Returns for how long messages of each partition may have arrived that a member has read and not committed: since
+    the commit moved, which is seen up to an interval late."""
+    if members == 0:
+        return 0.0
+    snapshot = chosen.view.snapshot
+    since = np.clip(snapshot.received[rows] - snapshot.moved_at[rows], 0.0, LONGEST_COMMIT_INTERVAL)
+    return since + interval
+
+
+def _still(
+    chosen: Selection, group: str, rows: Indexes, arriving: Seconds, members: int | None, interval: float
+) -> Flags | None:
+    """Returns the partitions whose commits stand still although something has waited for them for a while.
+
+    Nobody moves the commits of a group without members, and the first one will."""
+    if members == 0:
+        return None
+    view = chosen.view
+    is_still, _ = movement_of(view.snapshot, rows, view.judged_at.get(group), still_after(interval))
+    has_waited = view.values.lag[rows] > arriving * LONGEST_WINDOW * window_of(interval)
+    still: Flags = is_still & has_waited
+    return still
+
+
+def _owners(chosen: Selection, rows: Indexes) -> Indexes | None:
+    """Returns the members as numbers from 0; None if the members of some partitions are not known."""
+    codes = chosen.view.owners.codes
+    if len(codes) != len(chosen.view.layout) or (codes[rows] == NOT_ASKED).any():
+        return None
+    return np.unique(codes[rows], return_inverse=True)[1]
+
+
+def _labels(chosen: Selection, rows: Indexes, found: Required) -> dict[str, str]:
+    name = chosen.view.layout.name
+    named = {"hot": rows[found.hot], "still": rows[found.still]}
+    shown = {key: some_of([name(row) for row in own.tolist()], separator=",") for key, own in named.items() if len(own)}
+    return {"basis": found.basis.value, **shown}
+
+
+def _worded(labels: dict[str, str]) -> str:
+    said = {
+        "hot": "more arrives than one member can read in",
+        "still": "commits stand still in",
+    }
+    parts = [f"{text} {labels[key]}" for key, text in said.items() if key in labels]
+    if labels["basis"] == Basis.DOWNSTREAM:
+        parts.append("more members read no more than fewer, so something else limits them")
+    return ", ".join(parts)

@@ -1,0 +1,89 @@
+"""What is learned of views that follow one another: of which groups, and over which changes."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from adapter.lag.owners import Owners
+from adapter.lag.ring import empty_ring, followed_by
+from adapter.metrics.capacities import Capacities
+from adapter.metrics.store import ClusterView
+from tests.support import samples
+from tests.support.samples import EPOCH, SteppedClock, observed, row, view
+
+INTERVAL = 10.0
+
+
+class Following:
+    """A group of two members with a partition each, whose backlog of 100,000 shrinks by 50 messages/s of each."""
+
+    def __init__(self) -> None:
+        self.clock = SteppedClock()
+        self.capacities = Capacities(self.clock)
+        self.layout = samples.layout([("billing", "orders", 1)])
+        self.ring = empty_ring(self.layout)
+        self.committed = 0
+        self.owners = Owners(("a", "b"), np.array([0, 1], np.int32))
+
+    def view(self) -> ClusterView:
+        rows = {
+            ("billing", "orders", at): replace(row(self.committed, 100_000), received=self.clock.seconds)
+            for at in (0, 1)
+        }
+        made = view(rows)
+        made = replace(made, snapshot=replace(made.snapshot, layout=self.layout))
+        seen = observed(rows, self.layout)
+        starts = np.full(2, self.clock.seconds)
+        self.ring = followed_by(self.ring, seen, made.snapshot, starts, self.clock.seconds)
+        return replace(made, ring=self.ring, owners=self.owners)
+
+    def go_on(self, cycles: int, *groups: str) -> None:
+        wants = self.wants = getattr(self, "wants", groups.__contains__)
+        for _ in range(cycles):
+            self.capacities.look([self.view()], wants, INTERVAL)
+            self.clock.seconds += INTERVAL
+            self.committed += 500
+
+
+def test_windows_of_a_minute_are_learned_and_dated() -> None:
+    following = Following()
+    following.go_on(14, "billing")
+
+    windows = following.capacities.windows["main", "billing"]
+    assert [(window.rate, window.seconds) for window in windows] == [(50.0, 60.0)] * 2
+    assert windows[0].begin == EPOCH
+
+
+def test_ten_windows_show_the_capacity() -> None:
+    following = Following()
+    following.go_on(61, "billing")
+    learned = following.capacities.of("main", "billing")
+
+    assert learned is not None
+    assert (learned.capacity.advised, learned.newest) == (50.0, EPOCH + 540)
+
+
+def test_nothing_is_learned_of_groups_that_do_not_matter() -> None:
+    following = Following()
+    following.go_on(20, "mail")
+
+    assert following.capacities.windows == {}
+
+
+def test_a_window_in_which_partitions_change_hands_shows_nothing() -> None:
+    following = Following()
+    following.go_on(3, "billing")
+    following.owners = Owners(("a", "c"), np.array([0, 1], np.int32))
+    following.go_on(4)
+
+    (window,) = following.capacities.windows["main", "billing"]
+    assert window.messages == 3000
+
+
+def test_what_another_process_has_learned_is_taken_over() -> None:
+    one, other = Following(), Following()
+    one.go_on(61, "billing")
+
+    other.capacities.recall(one.capacities.windows)
+
+    assert other.capacities.of("main", "billing") == one.capacities.of("main", "billing")

@@ -1,0 +1,190 @@
+"""Reads of the replicas that keep a promise, and of what one member can read: what they follow from, and why not."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from adapter.cluster.groups import MemberCount
+from adapter.conditions import DEMAND, Conditions, ConditionStatus
+from adapter.lag.ring import Ring, Tick, Track
+from adapter.lag.saturation import BusyWindow
+from adapter.metrics.capacities import Capacities
+from adapter.metrics.problems import NoMatch, Reason, ValueUnavailable
+from adapter.metrics.query import Metrics
+from adapter.metrics.required import Demands
+from adapter.metrics.store import ClusterView
+from adapter.settings.models import Settings
+from adapter.verdicts.assignment import Sharing
+from tests.support import samples
+from tests.support.samples import EPOCH, NOW, MetricsReader, SteppedClock, row, store_of, view, wants
+
+BILLING = wants(group="billing")
+PARTITIONS = 8
+WINDOW = 60.0
+
+
+def by_rule(**objective: object) -> Settings:
+    rule = {"group": "billing", "topics": ["orders"], "objective": {"maxWait": "30s", **objective}}
+    return samples.settings(rules=[rule])
+
+
+HINTED = by_rule(capacityHint=100)
+
+
+def moving(settings: Settings, rates: Mapping[int, float], lags: Mapping[int, int] | None = None) -> ClusterView:
+    """A group of eight partitions whose log ends move at these rates (others: 0), and whose lags are these."""
+    lags = lags or {}
+    ends = {at: 100_000 + round(rates.get(at, 0) * WINDOW) for at in range(PARTITIONS)}
+    made = view(
+        {("billing", "orders", at): row(ends[at] - lags.get(at, 0), ends[at]) for at in ends}, settings=settings
+    )
+    now = made.snapshot.log_end
+    earlier = now - np.array([round(rates.get(at, 0) * WINDOW) for at in range(PARTITIONS)])
+    age = np.zeros(PARTITIONS, np.float32)
+    begun = np.full(PARTITIONS, NOW - WINDOW)
+    ends_track = Track((Tick(NOW - WINDOW, earlier, age), Tick(NOW, now, age)), earlier, begun)
+    committed = made.snapshot.committed
+    commits = Track((Tick(NOW - WINDOW, committed, age), Tick(NOW, committed, age)), committed, begun)
+    made.snapshot.moved_at[:] = NOW
+    made.snapshot.watched_since[:] = NOW - 1000
+    ring = Ring(made.layout, ends_track, commits, commits)
+    return replace(made, ring=ring, members_of=lambda _: MemberCount(2, NOW), sharing_of=lambda _: Sharing.TOGETHER)
+
+
+class Reader(MetricsReader):
+    """Reads by these settings; HPAs have so many replicas."""
+
+    def __init__(self, settings: Settings, cluster: ClusterView, replicas: int | None = 2) -> None:
+        self.clock, self.conditions = SteppedClock(), Conditions(lambda: EPOCH)
+        self.capacities = Capacities(self.clock)
+        expected = {"billing": replicas}
+        demands = Demands(self.capacities, self.clock.monotonic, self.conditions, lambda _, group: expected.get(group))
+        self.metrics = Metrics(settings, store_of(cluster), self.clock, demands=demands)
+
+    def number(self, metric: str = "required_replicas") -> float:
+        (item,) = self.read(metric, () if metric == "r" else BILLING).values
+        return item.milli / 1000
+
+    def labels(self, metric: str = "required_replicas") -> dict[str, str]:
+        (item,) = self.read(metric, BILLING).values
+        return {key: value for key, value in item.labels.items() if key not in {"cluster", "group", "topic"}}
+
+
+EVENLY = dict.fromkeys(range(PARTITIONS), 45.0)
+
+
+def test_the_number_follows_from_what_arrives_in_whole_partitions() -> None:
+    """360 messages/s: 4 members of 90, with two partitions each."""
+    reader = Reader(HINTED, moving(HINTED, EVENLY))
+
+    assert (reader.number(), reader.labels()) == (4, {"basis": "rates"})
+
+
+def test_a_named_metric_and_the_replicas_of_a_rule_give_the_same() -> None:
+    shape = {"maxWait": "30s", "capacityHint": 100}
+    metric = {"name": "r", "value": "required_replicas", "group": "billing", "topics": ["orders"], "replicas": shape}
+    named = samples.settings(metrics=[metric])
+    rule = samples.settings(rules=[{"group": "billing", "topics": ["orders"], "replicas": shape}])
+
+    assert Reader(named, moving(named, EVENLY)).number("r") == 4
+    assert Reader(rule, moving(rule, EVENLY)).number("replicas") == 4
+
+
+def test_the_shaping_of_the_rule_counts() -> None:
+    rule = {"group": "billing", "topics": ["orders"], "objective": {"maxWait": "30s", "capacityHint": 100}}
+    settings = samples.settings(rules=[rule | {"replicas": {"consumersPerReplica": 2}}])
+
+    assert Reader(settings, moving(settings, EVENLY), replicas=1).number() == 2
+
+
+def test_nothing_that_waits_or_arrives_is_zero() -> None:
+    assert Reader(HINTED, moving(HINTED, {}), replicas=None).number() == 0
+
+
+def test_a_lag_at_or_below_the_activation_is_zero_if_nothing_arrives() -> None:
+    rule = {"group": "billing", "topics": ["orders"], "objective": {"maxWait": "30s", "capacityHint": 100}}
+    settings = samples.settings(rules=[rule | {"replicas": {"activation": 5}}])
+
+    assert Reader(settings, moving(settings, {}, {0: 5}), replicas=None).number() == 0
+    assert Reader(settings, moving(settings, {}, {0: 6}), replicas=None).number() == 1
+
+
+def test_hot_partitions_and_those_that_stand_still_are_named_once_in_a_condition() -> None:
+    made = moving(HINTED, {0: 500.0, 1: 10.0}, {0: 90_000, 2: 9000})
+    made.snapshot.moved_at[2] = NOW - 500
+    reader = Reader(HINTED, made)
+
+    assert reader.labels() == {"basis": "rates", "hot": "orders/0", "still": "orders/2"}
+    reader.metrics.look()
+    (condition,) = reader.conditions.current
+    assert (condition.name, condition.status) == (DEMAND.name, ConditionStatus.FALSE)
+    assert "orders/0" in condition.details
+    assert "orders/2" in condition.details
+
+
+def test_the_condition_ends_with_the_reads() -> None:
+    reader = Reader(HINTED, moving(HINTED, {0: 500.0}))
+    reader.number()
+    reader.metrics.look()
+
+    reader.clock.seconds += 601
+    reader.metrics.look()
+
+    assert reader.conditions.current == ()
+
+
+def test_without_a_capacity_the_number_is_unknown_and_says_what_is_missing() -> None:
+    settings = by_rule()
+    refusal = Reader(settings, moving(settings, EVENLY)).refusal("required_replicas", BILLING)
+
+    assert isinstance(refusal, ValueUnavailable)
+    assert [problem.reason for problem in refusal.problems] == [Reason.CAPACITY_UNKNOWN]
+    assert "capacityHint" in str(refusal)
+
+
+def test_rates_that_are_not_known_yet_are_not_zero() -> None:
+    made = moving(HINTED, EVENLY)
+    young = replace(made, ring=replace(made.ring, ends=replace(made.ring.ends, begun=np.full(PARTITIONS, NOW - 5))))
+
+    assert Reader(HINTED, young).reasons("required_replicas", BILLING) == [Reason.MOVEMENT_UNKNOWN]
+
+
+@pytest.mark.parametrize("metric", ["required_replicas", "capacity"])
+def test_a_group_without_an_objective_is_refused_with_what_to_configure(metric: str) -> None:
+    settings = samples.settings()
+    refusal = Reader(settings, moving(settings, EVENLY)).refusal(metric, BILLING)
+
+    assert isinstance(refusal, NoMatch)
+    assert refusal.problems[0].reason is Reason.NOT_CONFIGURED
+    assert "objective: {maxWait: 30s}" in str(refusal)
+
+
+def test_a_number_does_not_fall_while_members_are_missing() -> None:
+    made = moving(HINTED, EVENLY)
+    reader = Reader(HINTED, made, replicas=6)
+
+    assert (reader.number(), reader.labels()["basis"]) == (6, "held")
+
+
+def test_a_learned_capacity_counts_instead_of_the_hint() -> None:
+    reader = Reader(HINTED, moving(HINTED, EVENLY))
+    windows = tuple(BusyWindow(EPOCH - 60.0 * at, 60.0, 50.0, 3000.0, 6) for at in range(20, 0, -1))
+    hinted = reader.number("capacity"), reader.labels("capacity")
+
+    reader.capacities.recall({("main", "billing"): windows})
+
+    assert hinted == (100, {"source": "hint"})
+    assert (reader.number("capacity"), reader.number()) == (50, 8)
+    assert reader.labels("capacity") == {"source": "learned", "windows": "20", "newest": "2026-11-18T11:05:40Z"}
+
+
+def test_too_few_windows_show_no_capacity() -> None:
+    settings = by_rule()
+    reader = Reader(settings, moving(settings, EVENLY))
+    reader.capacities.recall(
+        {("main", "billing"): tuple(BusyWindow(EPOCH - 60.0 * at, 60.0, 50.0, 3000.0, 6) for at in range(9))}
+    )
+
+    assert reader.reasons("capacity", BILLING) == [Reason.CAPACITY_UNKNOWN]
