@@ -7,6 +7,7 @@ from adapter import conditions
 from adapter.history import errors as history_errors
 from adapter.kafka.answers import FailureCause
 from adapter.metrics.aggregation import (
+    CAPACITY,
     CONSUMPTION,
     DATA_LOSS,
     MAXIMUM,
@@ -14,6 +15,7 @@ from adapter.metrics.aggregation import (
     MINIMUM,
     PRODUCTION,
     REPLICAS,
+    REQUIRED,
     SUM_BY_GROUP,
     SUM_BY_TOPIC,
     WAIT,
@@ -28,6 +30,8 @@ FOLDS = {
     MAXIMUM: ["exactly one", "maximum"],
     MINIMUM: ["exactly one", "minimum"],
     REPLICAS: ["exactly one", "by the group's `replicas`"],
+    REQUIRED: ["exactly one", "by the group's `objective`"],
+    CAPACITY: ["exactly one", "of the whole group"],
     WAIT: ["exactly one", "maximum"],
     PRODUCTION: ["one per cluster, group and topic", "sum"],
     CONSUMPTION: ["one per cluster, group and topic", "sum"],
