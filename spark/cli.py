@@ -13,11 +13,11 @@ from typing import Annotated
 import typer
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.text import Text
 
 from adapter.command_line import new_command, run, whole_number
+from spark.engine.jobs import Spark
 from spark.engine.session import SparkSettings, is_submitted, started
 from spark.errors import Interrupted, Unavailable, Unusable, said_by
 from spark.figures import formatting
@@ -164,7 +164,7 @@ def _tell(result: CompactionResult, say: Callable[[str], None]) -> None:
 
 
 Say = Callable[[str], None]
-Running = tuple[Callable[[], SparkSession], Say, Say | None, Ending, Callable[[], None]]
+Running = tuple[Callable[[], Spark], Say, Say | None, Ending, Callable[[], None]]
 
 
 @contextlib.contextmanager
@@ -179,7 +179,7 @@ def _running(settings: SparkSettings) -> Iterator[Running]:
         with contextlib.ExitStack() as stack, _progress(console) as (say, show):
 
             @cache
-            def session() -> SparkSession:
+            def session() -> Spark:
                 say("starting Spark")
                 new = stack.enter_context(started(settings))
                 ending.watch_jobs(new)

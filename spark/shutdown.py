@@ -6,9 +6,7 @@ import signal
 import threading
 from types import FrameType
 
-from pyspark.sql import SparkSession
-
-from spark.engine.jobs import cancel
+from spark.engine.jobs import Spark, cancel
 from spark.errors import Interrupted
 
 
@@ -18,7 +16,7 @@ class Ending:
     def __init__(self) -> None:
         self.asked = threading.Event()
         self.status = 0
-        self._session: SparkSession | None = None
+        self._session: Spark | None = None
         self._thread = threading.Thread(target=self._cancel, name="ending", daemon=True)
 
     def watch_signals(self) -> None:
@@ -26,7 +24,7 @@ class Ending:
         signal.signal(signal.SIGINT, self._ask)
         self._thread.start()
 
-    def watch_jobs(self, session: SparkSession) -> None:
+    def watch_jobs(self, session: Spark) -> None:
         """The jobs to cancel; a signal that came while the JVM started ends the run here."""
         self._session = session
         if threading.current_thread() is threading.main_thread():

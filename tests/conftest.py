@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from local.s3.object_store import OWNER, ObjectStore, object_store
 from spark.engine import session
 from spark.engine.class_archive import archive_here
+from spark.engine.jobs import context_of
 from spark.engine.session import SparkSettings, started
 from tests.support.history.fake_store import FakeStore, fake_store
 from tests.support.history.real_bucket import RealBucket
@@ -113,9 +114,9 @@ def _group_of(item: pytest.Item, part: str, *, shares: bool) -> str | None:
 
 @pytest.fixture(scope="session")
 def spark_session() -> Iterator[SparkSession]:
-    """As the commands start it, on one core."""
+    """As the commands start it, on one core, with SQL."""
     with mock.patch.object(session, "tasks_at_once", return_value=1), started(SparkSettings()) as running:
-        yield running
+        yield session.with_sql(context_of(running))
 
 
 @pytest.fixture(scope="session")

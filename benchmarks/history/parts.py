@@ -32,9 +32,8 @@ def clocked(kernel: Callable[[Task], Made], task: Task) -> tuple[float, Made]:
 def main(location: str, began: str) -> None:
     from datetime import UTC, datetime  # noqa: PLC0415 -- what is imported is measured
 
-    from pyspark.sql import SparkSession  # noqa: PLC0415
-
     from spark.engine import tasks  # noqa: PLC0415
+    from spark.engine.jobs import Spark, context_of  # noqa: PLC0415
     from spark.engine.session import SparkSettings, started, stop  # noqa: PLC0415
     from spark.pipeline import compact, days, stage  # noqa: PLC0415
     from spark.storage.location import files_at  # noqa: PLC0415
@@ -42,10 +41,10 @@ def main(location: str, began: str) -> None:
     SECONDS["Python and its imports"] = time.time() - float(began)
 
     def run(
-        session: SparkSession, kernel: Callable[[Task], Made], of: Iterable[Task], said: str, _: object = None
+        spark: Spark, kernel: Callable[[Task], Made], of: Iterable[Task], said: str, _: object = None
     ) -> list[Made]:
         start = time.monotonic()
-        found = tasks.run(session, partial(clocked, kernel), of, said)
+        found = tasks.run(spark, partial(clocked, kernel), of, said)
         longest = max((seconds for seconds, _ in found), default=0.0)
         name = "hour" if kernel.__module__.endswith("hour_task") else "day"
         SECONDS[f"the {name}'s task: the kernel, reading and writing"] += longest
@@ -55,17 +54,17 @@ def main(location: str, began: str) -> None:
     now = datetime(2027, 1, 1, tzinfo=UTC)
     starting = started(SparkSettings())
     with measured("the JVM and the session"):
-        session = starting.__enter__()
+        spark = starting.__enter__()
     with (
         mock.patch.object(stage, "arriving", run),
         mock.patch.object(days, "outcomes", run),
         measured("listing, planning and publishing"),
     ):
-        compact.compact(files_at(location), lambda: session, now, now, lambda _: None)
+        compact.compact(files_at(location), lambda: spark, now, now, lambda _: None)
     inner = ("the hour's", "the day's")
     SECONDS["listing, planning and publishing"] -= sum(of for part, of in SECONDS.items() if part.startswith(inner))
     with measured("the session's end"):
-        stop(session)
+        stop(context_of(spark))
     print(json.dumps(SECONDS))
 
 

@@ -1,43 +1,57 @@
 """What Spark's UI says of jobs, how many tasks run at once, and the end of all of them: by Spark Connect in other words
 than in this process."""
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
+
+Spark = SparkContext | SparkSession
+"""A context alone is enough for tasks that are an RDD. A session is a context with SQL, which takes 1.3 s of CPU."""
 
 GROUP = "kafka-lag-report"
 PROBED = 1 << 16
 
 
-def describe(session: SparkSession, said: str) -> None:
+def context_of(spark: Spark) -> SparkContext:
+    """By Spark Connect there is none."""
+    return spark if isinstance(spark, SparkContext) else spark.sparkContext
+
+
+def setting(spark: Spark, name: str, default: str = "") -> str:
+    """As Spark writes it; by Connect, of the server."""
+    conf = spark.getConf() if isinstance(spark, SparkContext) else spark.conf
+    return conf.get(name, default) or default
+
+
+def describe(spark: Spark, said: str) -> None:
     """Of the jobs that this thread starts from now on. Connect has tags, which may have no commas, in their place."""
-    if is_remote():
-        session.clearTags()
-        session.addTag(said.replace(",", ""))
+    if not isinstance(spark, SparkContext) and is_remote():
+        spark.clearTags()
+        spark.addTag(said.replace(",", ""))
     else:
-        session.sparkContext.setJobGroup(GROUP, said)
+        context_of(spark).setJobGroup(GROUP, said)
 
 
-def master_of(session: SparkSession) -> str:
-    """As Spark writes it; of the server, by Connect."""
-    return session.conf.get("spark.master", "") or ""
+def master_of(spark: Spark) -> str:
+    return setting(spark, "spark.master")
 
 
-def is_on_one_machine(session: SparkSession) -> bool:
-    return master_of(session).startswith("local")
+def is_on_one_machine(spark: Spark) -> bool:
+    return master_of(spark).startswith("local")
 
 
-def parallelism(session: SparkSession) -> int:
+def parallelism(spark: Spark) -> int:
     """How many tasks can run side by side."""
-    if not is_remote():
-        return session.sparkContext.defaultParallelism
+    if isinstance(spark, SparkContext) or not is_remote():
+        return context_of(spark).defaultParallelism
     from pyspark.sql import functions as F  # noqa: PLC0415 -- slow to load
 
-    return session.range(PROBED).select(F.spark_partition_id()).distinct().count()
+    return spark.range(PROBED).select(F.spark_partition_id()).distinct().count()
 
 
-def cancel(session: SparkSession) -> None:
+def cancel(spark: Spark) -> None:
     """All jobs; from any thread."""
-    if is_remote():
-        session.interruptAll()
+    if not isinstance(spark, SparkContext) and is_remote():
+        spark.interruptAll()
     else:
-        session.sparkContext.cancelAllJobs()
+        context_of(spark).cancelAllJobs()

@@ -5,11 +5,13 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from pyspark import Accumulator
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
+
+from spark.engine.jobs import Spark, context_of
 
 LOOKS_SECONDS = 0.5
 
@@ -56,21 +58,22 @@ class Tally:
         return Progress(self.tasks.value, of, Counts(self.rows.value, self.bytes.value, self.skipped.value))
 
 
-def tally_of(session: SparkSession) -> Tally | None:
+def tally_of(spark: Spark) -> Tally | None:
     if is_remote():
         return None
-    tasks, rows, size, skipped = (session.sparkContext.accumulator(0) for _ in range(4))
+    tasks, rows, size, skipped = (context_of(spark).accumulator(0) for _ in range(4))
     return Tally(tasks, rows, size, skipped)
 
 
 @contextlib.contextmanager
-def watched(session: SparkSession, watch: Watch | None, tally: Tally | None, tasks: int) -> Iterator[None]:
+def watched(spark: Spark, watch: Watch | None, tally: Tally | None, tasks: int) -> Iterator[None]:
     """`watch` is called about twice a second while the block runs, from another thread."""
     if watch is None:
         yield
         return
     if tally is None:
         handler: Any = lambda stages, **_: watch(_by_stages(stages, tasks))  # noqa: E731
+        session = cast("SparkSession", spark)
         session.registerProgressHandler(handler)
         try:
             yield

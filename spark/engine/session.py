@@ -1,4 +1,4 @@
-"""The SparkSession: the cores of this machine unless `--master` or spark-submit says otherwise, UTC, silent.
+"""Starts Spark: on the cores of this machine unless `--master` or spark-submit says otherwise, in UTC, silent.
 
 Most of a short run is the JVM's start, which an archive of loaded classes shortens (`spark.engine.class_archive`).
 """
@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter
 
 from spark.engine.class_archive import archive_here
+from spark.engine.jobs import Spark, setting
 from spark.engine.machine import tasks_at_once
 from spark.engine.remote import connected
 
@@ -66,33 +67,37 @@ class SparkSettings:
 
 
 @contextlib.contextmanager
-def started(wanted: SparkSettings) -> Iterator[SparkSession]:
-    """A session that is stopped at the end, whatever happens; inside spark-submit only what is always needed is set."""
+def started(wanted: SparkSettings) -> Iterator[Spark]:
+    """Spark, which is stopped at the end, whatever happens; inside spark-submit only what is always needed is set."""
     if wanted.remote:
         with connected(wanted.remote, ZONE) as session:
             yield session
         return
     archive = None if is_submitted() else archive_here()
-    session = session_of(wanted, archive.options if archive else ())
+    context = started_context(wanted, archive.options if archive else ())
     is_whole = False
     try:
-        yield session
+        yield with_sql(context) if setting(context, "spark.ui.enabled") != "false" else context
         is_whole = True
     finally:
         is_missed = is_whole and archive is not None and not archive.is_used_by(_pid_of_jvm())
-        stop(session)
+        stop(context)
         if is_missed and archive is not None:
             archive.write_later()
 
 
-def session_of(wanted: SparkSettings, java_options: Sequence[str]) -> SparkSession:
+def started_context(wanted: SparkSettings, java_options: Sequence[str]) -> SparkContext:
     """`java_options`: further ones of the driver's JVM, which spark-submit has started already."""
     _leave_out_pandas()
-    builder: SparkSession.Builder = SparkSession.builder
     own = {} if is_submitted() else _settings(wanted, java_options)
     if not _is_in_passwd():
         _log_in(SparkConf().setAll([*own.items()]))
-    return builder.appName("kafka-lag-report").config(map={**ALWAYS, **own}).getOrCreate()
+    return SparkContext.getOrCreate(SparkConf().setAppName("kafka-lag-report").setAll([*ALWAYS.items(), *own.items()]))
+
+
+def with_sql(context: SparkContext) -> SparkSession:
+    """Its session."""
+    return SparkSession(context)
 
 
 def _leave_out_pandas() -> None:
@@ -110,12 +115,12 @@ def _is_flat(_: NumpyArrayConverter, obj: object) -> bool:
     return isinstance(obj, np.ndarray) and obj.ndim == 1
 
 
-def stop(session: SparkSession) -> None:
-    """Ends the session; a JVM that is gone already (a signal to the whole process group) is no trouble."""
+def stop(context: SparkContext) -> None:
+    """Ends Spark; a JVM that is gone already (a signal to the whole process group) is no trouble."""
     with contextlib.suppress(Exception):  # py4j and the JVM's own end raise whatever they like here
         # Its thread, a daemon, would look only once a second whether it is to end.
-        session.sparkContext._accumulatorServer = None  # type: ignore[assignment]  # as pyspark itself does then
-        session.stop()
+        context._accumulatorServer = None  # type: ignore[assignment]  # as pyspark itself does then
+        context.stop()
 
 
 def _settings(wanted: SparkSettings, java_options: Sequence[str]) -> dict[str, str]:

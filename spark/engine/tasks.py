@@ -5,7 +5,7 @@ with the kernel, which reads and writes Parquet by pyarrow.
 
 One door, two ways behind it. Where somebody can look, and by Spark Connect, tasks are rows of a DataFrame, which
 Spark's SQL tab shows, and `mapInArrow` applies the kernel. Without a UI, as in the command's own process, they are an
-RDD: the first DataFrame of a session costs more than anything else in a short run. docs/why.md has the figures.
+RDD: a session and its first DataFrame cost more than anything else in a short run. docs/why.md has the figures.
 
 What a kernel raises of our own errors is raised again in the driver: another attempt would meet the same. Everything
 else is raised in the task, for Spark to try again and to exclude a bad executor: a killed process, a disk or a store
@@ -19,16 +19,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Generic, TypeVar
+from typing import Generic, TypeGuard, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from pyspark import TaskContext
+from pyspark import SparkContext, TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from adapter.history.arrow import array_of
-from spark.engine.jobs import describe, master_of, parallelism
+from spark.engine.jobs import Spark, context_of, describe, master_of, parallelism, setting
 from spark.engine.progress import Tally, Watch, tally_of, watched
 from spark.errors import ReportError, Unavailable
 
@@ -42,29 +42,29 @@ JOBS = 8
 
 
 def run(
-    session: SparkSession,
+    spark: Spark,
     kernel: Callable[[Task], Result],
     tasks: Iterable[Task],
     said: str,
     watch: Watch | None = None,
 ) -> list[Result]:
     """Raises what the kernel raised for the first task that has an error, after all tasks have ended."""
-    return results_of(outcomes(session, kernel, tasks, said, watch))
+    return results_of(outcomes(spark, kernel, tasks, said, watch))
 
 
 def outcomes(
-    session: SparkSession,
+    spark: Spark,
     kernel: Callable[[Task], Result],
     tasks: Iterable[Task],
     said: str,
     watch: Watch | None = None,
 ) -> list[Result | Exception]:
     """Of each task what the kernel returned or raised. `said`: how Spark's UI describes the jobs."""
-    return list(arriving(session, kernel, tasks, said, watch))
+    return list(arriving(spark, kernel, tasks, said, watch))
 
 
 def arriving(
-    session: SparkSession,
+    spark: Spark,
     kernel: Callable[[Task], Result],
     tasks: Iterable[Task],
     said: str,
@@ -75,16 +75,16 @@ def arriving(
     given = list(tasks)
     if not given:
         return
-    tally = tally_of(session)
-    attempted = Attempted(kernel, failures_allowed(session), tally)
-    jobs = _jobs_of(given, parallelism(session))
-    with watched(session, watch, tally, len(given)):
+    tally = tally_of(spark)
+    attempted = Attempted(kernel, failures_allowed(spark), tally)
+    jobs = _jobs_of(given, parallelism(spark))
+    with watched(spark, watch, tally, len(given)):
         if len(jobs) == 1:
-            yield from _job(session, attempted, said, given)
+            yield from _job(spark, attempted, said, given)
             return
         # Spark's tasks go to the first job first, and those of the next fill what is left.
         with ThreadPoolExecutor(len(jobs), "job") as pool:
-            for job in [pool.submit(_job, session, attempted, said, of_job) for of_job in jobs]:
+            for job in [pool.submit(_job, spark, attempted, said, of_job) for of_job in jobs]:
                 yield from job.result()
 
 
@@ -105,15 +105,15 @@ def attempt() -> str:
     return "attempt-0" if context is None else f"attempt-{context.taskAttemptId() + 1}"
 
 
-def is_shown(session: SparkSession) -> bool:
+def is_shown(spark: Spark) -> TypeGuard[SparkSession]:
     """Whether jobs are to be found in a UI."""
-    return is_remote() or session.conf.get("spark.ui.enabled", "true") != "false"
+    return not isinstance(spark, SparkContext) and (is_remote() or setting(spark, "spark.ui.enabled") != "false")
 
 
-def failures_allowed(session: SparkSession) -> int:
+def failures_allowed(spark: Spark) -> int:
     """Attempts at a task, the last of which ends the job if it fails."""
-    here = re.fullmatch(r"local(?:\[[^,]*(?:,\s*(\d+))?\])?", master_of(session))
-    return int(here[1] or 1) if here else int(session.conf.get("spark.task.maxFailures", str(FAILURES)) or FAILURES)
+    here = re.fullmatch(r"local(?:\[[^,]*(?:,\s*(\d+))?\])?", master_of(spark))
+    return int(here[1] or 1) if here else int(setting(spark, "spark.task.maxFailures", str(FAILURES)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +152,12 @@ def _jobs_of(tasks: Sequence[Task], at_once: int) -> list[Sequence[Task]]:
 
 
 def _job(
-    session: SparkSession, attempted: Attempted[Task, Result], said: str, given: Sequence[Task]
+    spark: Spark, attempted: Attempted[Task, Result], said: str, given: Sequence[Task]
 ) -> list[Result | Exception]:
-    describe(session, said)
-    if is_shown(session):
-        return _by_dataframe(session, attempted, given)
-    return session.sparkContext.parallelize(given, len(given)).map(attempted).collect()
+    describe(spark, said)
+    if is_shown(spark):
+        return _by_dataframe(spark, attempted, given)
+    return context_of(spark).parallelize(given, len(given)).map(attempted).collect()
 
 
 def _by_dataframe(

@@ -1,16 +1,13 @@
 """`python -m spark.engine.write_archive`: writes the archive of loaded classes for this Java and this Spark."""
 
-import contextlib
 import os
 import subprocess
 
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from spark.engine import tasks
 from spark.engine.class_archive import ClassArchive, archive_here
-from spark.engine.session import SparkSettings, session_of, stop
+from spark.engine.session import SparkSettings, started_context, stop, with_sql
 
 SECONDS = 600
 """Writing takes 13 s, or minutes with a small share of a core."""
@@ -31,9 +28,9 @@ def main() -> None:
 
 def _write(archive: ClassArchive) -> None:
     """The JVM writes the archive when it ends."""
-    session = session_of(SparkSettings(), (f"-XX:ArchiveClassesAtExit={archive.unfinished}",))
-    _load_classes(session)
-    stop(session)
+    context = started_context(SparkSettings(), (f"-XX:ArchiveClassesAtExit={archive.unfinished}",))
+    _load_classes(context)
+    stop(context)
     gateway = SparkContext._gateway  # pyspark names the JVM's process nowhere else
     process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
     if gateway is None or process is None or process.stdin is None:
@@ -47,13 +44,10 @@ def _write(archive: ClassArchive) -> None:
         process.kill()
 
 
-def _load_classes(session: SparkSession) -> None:
-    """What a run does: tasks, and small tables that are joined and summed up."""
-    tasks.run(session, abs, [1, 2], "classes")
-    frame = session.createDataFrame([(1, 2.0, "a"), (2, 3.0, "b")], "id int, value double, name string")
-    sums = frame.groupBy("name").agg(F.sum("value").alias("sum"), F.max(F.struct("id", "value")).alias("best"))
-    with contextlib.suppress(ImportError):  # without pyarrow there are no tables to read either
-        frame.join(F.broadcast(sums), on="name", how="left").orderBy("id").toArrow()
+def _load_classes(context: SparkContext) -> None:
+    """Of both ways to run tasks: a run on a cluster shows them as DataFrames."""
+    tasks.run(context, abs, [1, 2], "classes")
+    with_sql(context).range(2).mapInArrow(lambda batches: batches, "id bigint").toArrow()
 
 
 if __name__ == "__main__":

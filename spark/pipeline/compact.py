@@ -12,9 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import takewhile
 
-from pyspark.sql import SparkSession
-
-from spark.engine.jobs import is_on_one_machine, parallelism
+from spark.engine.jobs import Spark, is_on_one_machine, parallelism
 from spark.errors import SampleFilesDamaged, TableUnreadable
 from spark.figures import formatting
 from spark.pipeline.batches import DEFAULT_LIMITS, Batch, BatchLimits, ExaminedHour, batch_from
@@ -39,7 +37,7 @@ class CompactionResult:
 
 def compact(  # noqa: PLR0913, PLR0917 - the command and tests bring these
     files: HistoryFiles,
-    session: Callable[[], SparkSession],
+    session: Callable[[], Spark],
     until: datetime,
     now: datetime,
     say: Say,

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from pyspark.sql import SparkSession
-
+from spark.engine.jobs import Spark
 from spark.engine.progress import Progress, Watch
 from spark.pipeline.batches import BatchLimits
 from spark.storage.protocol import HistoryFiles
@@ -23,7 +22,7 @@ class Run:
     files: HistoryFiles
     staging: str
     """Path of its folder, in which its tables are staged."""
-    session: Callable[[], SparkSession]
+    session: Callable[[], Spark]
     """Starts Spark when it is first called."""
     say: Say
     check: Callable[[], None]

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
 from spark.advice.candidates import TOO_LARGE, GivenHpa, asked_of, is_too_large
 from spark.advice.demand import load_of
 from spark.advice.hpa import without_capacity
+from spark.engine.jobs import Spark
 from spark.engine.tasks import run
 from spark.errors import Unusable
 from spark.figures.model import Group
@@ -55,7 +54,7 @@ def requested_replay(
 def replay(
     request: ReplayRequest,
     files: HistoryFiles,
-    session: Callable[[], SparkSession],
+    session: Callable[[], Spark],
     say: Say,
     check: Callable[[], None],
     output: str | None = None,

@@ -1,4 +1,4 @@
-"""Pure: the rows that Spark has computed -> the values that a report is made of."""
+"""Pure: the rows that were computed -> the values that a report is made of."""
 
 import itertools
 import math
@@ -45,7 +45,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """What Spark has computed, in any order."""
+    """What was computed, in any order."""
 
     topics: pa.Table
     """Of `range_figures.topics_of`."""

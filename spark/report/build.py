@@ -6,11 +6,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from importlib import metadata
 
-from pyspark.sql import SparkSession
-
 from adapter.errors import did_you_mean
 from spark.advice.assessment import Report, decided
 from spark.advice.candidates import GivenHpa
+from spark.engine.jobs import Spark
 from spark.errors import Unusable
 from spark.figures import periods
 from spark.figures.model import Group, ReportData
@@ -35,7 +34,7 @@ from spark.trials.hpa_file import is_of
 def report(
     request: Request,
     files: HistoryFiles,
-    session: Callable[[], SparkSession],
+    session: Callable[[], Spark],
     say: Say,
     check: Callable[[], None],
     show: Say | None = None,

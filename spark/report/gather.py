@@ -1,7 +1,7 @@
 """A history's tables -> the groups of a report.
 
-Spark's tasks reduce samples to figures, and DataFrames (`range_figures`) put hours together. The results,
-a few rows for each topic and hour, become the values of `spark.figures.model`.
+Spark's tasks reduce samples to figures, and `range_figures` puts hours together. The results, a few rows for each topic
+and hour, become the values of `spark.figures.model`.
 """
 
 from collections.abc import Callable, Iterable
@@ -40,9 +40,8 @@ def gathered_groups(
     if not len(hourly):
         return ()
     check()
-    hours, hours_of_topics = tables.frame(hourly, "hours of topics"), periods_by_key(hourly, "hour")
-    topics = range_figures.topics_of(hours).toArrow()
-    check()
+    hours, hours_of_topics = range_figures.hours_in(hourly), periods_by_key(hourly, "hour")
+    topics = range_figures.topics_of(hours)
     say(f"reading the samples of {formatting.plural(len(topics), 'topic')}")
     starts, expected = _starts(hours_of_topics.values()), expected_of(topics, agreements)
     statistics = tables.folded(LAGS, starts, expected, agreements.zone)
@@ -53,7 +52,7 @@ def gathered_groups(
         topics=topics,
         statistics=statistics,
         progress=progress,
-        groups=range_figures.hours_of_groups(hours, tables.frame(jumps_of(statistics), "hours of groups")).toArrow(),
+        groups=range_figures.hours_of_groups(hours, jumps_of(statistics)),
         shares=_shares(tables, topics),
     )
     days_of_topics = periods_by_key(daily, "day")

@@ -8,11 +8,10 @@ from itertools import chain, groupby
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 
 from adapter.history.arrow import empty_table
 from adapter.history.contract import Column
-from spark.engine.jobs import describe, parallelism
+from spark.engine.jobs import Spark, parallelism
 from spark.engine.tasks import Result, Task, run
 from spark.figures import formatting
 from spark.figures.model import NUMBERS
@@ -34,7 +33,7 @@ SHARES = ("partition", "produced", "consumed", "lag_max")
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    session: SparkSession
+    session: Spark
     files: HistoryFiles
     show: Say | None = None
     """Shows how far a job is, in a line that replaces the one before; None: nobody looks."""
@@ -78,11 +77,6 @@ class Tables:
         answers = self._done(trials_in, tasks, f"replays of {formatting.plural(len(asked), 'group')}")
         groups = (group for task in tasks for group in task.groups)
         return dict(zip(groups, chain.from_iterable(answers), strict=True))
-
-    def frame(self, rows: pa.Table, said: str) -> DataFrame:
-        """`said`: how Spark's UI describes what is made of it."""
-        describe(self.session, said)
-        return self.session.createDataFrame(rows)
 
     def end_of_newest_day(self) -> datetime | None:
         """Of those that the hourly table has."""

@@ -15,8 +15,8 @@ WHOLE_BYTES = 1_000_000
 RUN = """
 import sys, time
 from spark.engine.session import SparkSettings, started
-with started(SparkSettings()) as session:
-    assert session.range(9).count() == 9
+with started(SparkSettings()) as context:
+    assert context.parallelize(range(9)).count() == 9
 """
 
 

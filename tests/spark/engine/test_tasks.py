@@ -155,7 +155,7 @@ def test_what_another_attempt_would_meet_again_ends_the_run(
 
 def test_both_ways_return_the_same(spark_session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     given = [Job(1), Job(2, TableUnreadable("totals")), Job(3)]
-    by_rdd = outcomes(spark_session, doubled, given, "jobs")
+    by_rdd = outcomes(spark_session.sparkContext, doubled, given, "jobs")
     monkeypatch.setattr(tasks, "is_shown", lambda _: True)
     by_dataframe = outcomes(spark_session, doubled, given, "jobs")
 
@@ -170,13 +170,13 @@ def test_pandas_is_imported_neither_by_a_session_nor_by_a_kernel_s_process() -> 
     """PySpark's `mapInArrow` imports it in the driver."""
     program = (
         "from spark.engine import tasks\n"
-        "from spark.engine.session import SparkSettings, started\n"
+        "from spark.engine.session import SparkSettings, started, with_sql\n"
         "from tests.spark.engine.test_tasks import imported\n"
-        "with started(SparkSettings()) as session:\n"
-        "    found = tasks.run(session, imported, [1], 'by an RDD')\n"
+        "with started(SparkSettings()) as context:\n"
+        "    found = tasks.run(context, imported, [1], 'by an RDD')\n"
         "    here = imported(0)\n"
         "    tasks.is_shown = lambda _: True\n"
-        "    print(found + tasks.run(session, imported, [1], 'by a DataFrame') + [here])\n"
+        "    print(found + tasks.run(with_sql(context), imported, [1], 'by a DataFrame') + [here])\n"
     )
     # pytest and what it imports are left out: the tests' module is imported for its kernel alone.
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""The report's DataFrames, through a real session: each question is asked once, of several topics at a time."""
+"""What hours say of a range: each question is asked once, of several topics at a time."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
 
 from spark.figures.agreement import Agreement
 from spark.figures.model import NUMBERS, Periods
 from spark.figures.periods import between
 from spark.folds.lag_statistics import STATISTICS
 from spark.report.assembly import jumps_of, periods_by_key, threshold_of
-from spark.report.range_figures import hours_of_groups, topics_of
+from spark.report.range_figures import hours_in, hours_of_groups, topics_of
+from spark.tables.columns import TableRows
 from tests.support.history.report_groups import MONDAY, hours, together
 
 NAN = float("nan")
 
 
-def frame(session: SparkSession, topics: dict[tuple[str, str], Periods]) -> DataFrame:
+def hours_of(topics: dict[tuple[str, str], Periods]) -> TableRows:
     """Group and topic -> its hours, as the hourly table has them."""
-    return session.createDataFrame(pa.concat_tables([table(*names, of) for names, of in topics.items()]))
+    return hours_in(pa.concat_tables([table(*names, of) for names, of in topics.items()]))
 
 
 def table(group: str, topic: str, of: Periods) -> pa.Table:
@@ -31,7 +31,7 @@ def table(group: str, topic: str, of: Periods) -> pa.Table:
     return pa.table({**names, "hour": pa.array(of.start, pa.timestamp("us", tz="UTC")), **numbers})
 
 
-def jumps(session: SparkSession, of: dict[str, list[tuple[int, float]]]) -> DataFrame:
+def jumps(of: dict[str, list[tuple[int, float]]]) -> pa.Table:
     """Group -> hour and messages."""
     rows = [
         {
@@ -41,7 +41,7 @@ def jumps(session: SparkSession, of: dict[str, list[tuple[int, float]]]) -> Data
         }
         for group, each in of.items()
     ]
-    return session.createDataFrame(jumps_of(pa.Table.from_pylist(rows, STATISTICS)))
+    return jumps_of(pa.Table.from_pylist(rows, STATISTICS))
 
 
 def at(hour: int) -> datetime:
@@ -53,16 +53,14 @@ def changed(of: Periods, change: Callable[[Periods], Any]) -> Periods:
     return of
 
 
-def by_group(rows: DataFrame, column: str) -> dict[str, list[Any]]:
+def by_group(rows: pa.Table, column: str) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
-    for row in rows.toArrow().sort_by("hour").to_pylist():
+    for row in rows.sort_by("hour").to_pylist():
         found.setdefault(row["group"], []).append(row[column])
     return found
 
 
-def test_what_no_member_read_is_what_commits_jumped_and_what_may_be_of_an_unknown_hour(
-    spark_session: SparkSession,
-) -> None:
+def test_what_no_member_read_is_what_commits_jumped_and_what_may_be_of_an_unknown_hour() -> None:
     """An hour after one of which less than half is known may contain that one's messages, if it has a sample itself."""
     late = hours(6)
     late.samples[:] = [360, 0, 170, 360, 181, 360]
@@ -76,8 +74,8 @@ def test_what_no_member_read_is_what_commits_jumped_and_what_may_be_of_an_unknow
         ("late with a hole", "a"): apart,
         ("never known", "a"): hours(3, samples=0),
     }
-    moved = jumps(spark_session, {"none": [], "jumps": [(1, 50.0), (3, 300.0), (9, 7.0)], "late": [(2, 5.0)]})
-    found = hours_of_groups(frame(spark_session, topics), moved)
+    moved = jumps({"none": [], "jumps": [(1, 50.0), (3, 300.0), (9, 7.0)], "late": [(2, 5.0)]})
+    found = hours_of_groups(hours_of(topics), moved)
 
     assert by_group(found, "jumped") == {
         "quiet": [0] * 6,
@@ -89,13 +87,11 @@ def test_what_no_member_read_is_what_commits_jumped_and_what_may_be_of_an_unknow
     }
 
 
-def test_a_group_s_hours_have_its_topics_counts_together_and_the_largest_of_all_else(
-    spark_session: SparkSession,
-) -> None:
+def test_a_group_s_hours_have_its_topics_counts_together_and_the_largest_of_all_else() -> None:
     some, others = hours(5, lag=lambda hour: 10.0 * hour), hours(7, lag=lambda hour: 30.0 - hour, members_max=3)
     some.produced[2], others.lag_p50[1], some.skew[:] = NAN, NAN, NAN
     topics = {("billing", "a"): some, ("billing", "b"): others}
-    rows = hours_of_groups(frame(spark_session, topics), jumps(spark_session, {})).toArrow()
+    rows = hours_of_groups(hours_of(topics), jumps({}))
     (found,) = periods_by_key(rows.append_column("topic", pa.array([""] * len(rows))), "hour").values()
     wanted = together([some, others])
 
@@ -103,9 +99,7 @@ def test_a_group_s_hours_have_its_topics_counts_together_and_the_largest_of_all_
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name), name)
 
 
-def test_the_busiest_hour_is_the_newest_one_with_the_highest_rate_and_not_one_that_counts_a_gap(
-    spark_session: SparkSession,
-) -> None:
+def test_the_busiest_hour_is_the_newest_one_with_the_highest_rate_and_not_one_that_counts_a_gap() -> None:
     topics = {
         ("a gap, and a minute", "t"): hours(5, production=lambda hour: 10.0 + hour),
         ("one rate, the newest shorter", "t"): hours(4),
@@ -117,9 +111,9 @@ def test_the_busiest_hour_is_the_newest_one_with_the_highest_rate_and_not_one_th
     gap.produced[1], gap.covered_seconds[1] = 9 * 36_000, 9 * 3600
     gap.produced[4], gap.covered_seconds[4] = 3_000, 60
     equal.produced[3], equal.covered_seconds[3] = 30_000, 3_000
-    found = topics_of(frame(spark_session, topics))
+    found = topics_of(hours_of(topics))
 
-    assert {row["group"]: row["busiest_hour"] for row in found.toArrow().to_pylist()} == {
+    assert {row["group"]: row["busiest_hour"] for row in found.to_pylist()} == {
         "a gap, and a minute": at(3),
         "one rate, the newest shorter": at(2),
         "hardly covered": at(2),
@@ -128,7 +122,7 @@ def test_the_busiest_hour_is_the_newest_one_with_the_highest_rate_and_not_one_th
     }
 
 
-def test_a_topic_has_its_busiest_rate_and_the_interval_of_its_newest_hour(spark_session: SparkSession) -> None:
+def test_a_topic_has_its_busiest_rate_and_the_interval_of_its_newest_hour() -> None:
     topics = {
         ("busy", "t"): hours(4, production=lambda hour: 10.0 + hour),
         ("idle", "t"): hours(4, production=lambda _: 0.0),
@@ -136,7 +130,7 @@ def test_a_topic_has_its_busiest_rate_and_the_interval_of_its_newest_hour(spark_
         ("rare", "t"): hours(2, expected_samples=60),
     }
     topics["rare", "t"].expected_samples[1] = 0
-    rows = topics_of(frame(spark_session, topics)).collect()
+    rows = topics_of(hours_of(topics)).to_pylist()
 
     assert {row["group"]: (row["busiest_rate"], row["interval_seconds"]) for row in rows} == {
         "busy": (13, 10),
