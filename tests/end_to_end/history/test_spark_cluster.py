@@ -9,24 +9,43 @@ from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from adapter.history import parquet
 from local.histories.plausible_history import write_large_day
 from local.processes import Process, scratch, start, wait_until
 from local.spark.cluster import SparkCluster, environment, spark_cluster, spark_home
+from spark.pipeline.batches import BatchLimits
 from spark.pipeline.compact import compact
 from spark.storage.local import LocalFiles
-from tests.support.history.compacting import NOW, no_session, reported
+from tests.support.history.compacting import NOW, in_process, no_session, reported
 from tests.support.history.random_histories import history, lay
 from tests.support.history.task_processes import stopped_halfway
 
 LIMIT_SECONDS = 600
 PARTITIONS = 200
 """1.15 million rows a day, which two tasks share."""
+HOURS = 24
+RANGE_ROWS = 20_000
+ROW_GROUP = 500
+DIVIDED = f"""
+import sys
+from datetime import datetime, UTC
+from spark.engine.session import SparkSettings, started
+from spark.pipeline.batches import BatchLimits
+from spark.pipeline.compact import compact
+from spark.storage.location import files_at
+
+master, _, _, location = sys.argv[1:]
+with started(SparkSettings(master)) as session:
+    now, limits = datetime.now(UTC), BatchLimits(of_range={RANGE_ROWS})
+    compact(files_at(location), lambda: session, now, now, print, limits=limits)
+"""
 SPECULATION = ("spark.speculation=true", "spark.speculation.multiplier=1.1")
 SOON_LOST = ("spark.network.timeout=40s", "spark.network.timeoutInterval=5s", "spark.executor.heartbeatInterval=5s")
 """Instead of 120 s, for which the tasks of later stages would wait for the frozen executor."""
@@ -72,9 +91,18 @@ def ended_well(process: Process) -> None:
 
 
 def by_master(cluster: SparkCluster, root: Path) -> Runs:
+    return Runs(root, [sys.executable, "-m", "spark"], submit_arguments(cluster), ["--master", cluster.master])
+
+
+def divided(cluster: SparkCluster, root: Path, *settings: str) -> Runs:
+    """With a limit of rows that every hour of the day exceeds, instead of 2.5 million."""
+    return Runs(root, [sys.executable, "-c", DIVIDED, cluster.master], submit_arguments(cluster, *settings))
+
+
+def submit_arguments(cluster: SparkCluster, *settings: str) -> dict[str, str]:
     """Spark reads from PYSPARK_SUBMIT_ARGS what is given to spark-submit."""
-    submit = " ".join([*cluster.arguments()[2:], "pyspark-shell"])
-    return Runs(root, [sys.executable, "-m", "spark"], {"PYSPARK_SUBMIT_ARGS": submit}, ["--master", cluster.master])
+    conf = (f"--conf={each}" for each in settings)
+    return {"PYSPARK_SUBMIT_ARGS": " ".join([*cluster.arguments()[2:], *conf, "pyspark-shell"])}
 
 
 def submitted(cluster: SparkCluster, root: Path, *options: str) -> Runs:
@@ -84,9 +112,11 @@ def submitted(cluster: SparkCluster, root: Path, *options: str) -> Runs:
 
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A day of many rows, and small histories with all that may go wrong; each run has a copy of them."""
+    """A day of many rows, and small histories with all that may go wrong; each run has a copy of them. The files have
+    as many row groups as those of a large hour: ranges of topics end with them."""
     root = tmp_path_factory.mktemp("samples") / "history"
-    write_large_day(root, PARTITIONS, 15, 1)
+    with mock.patch.object(parquet, "ROW_GROUP", ROW_GROUP):
+        write_large_day(root, PARTITIONS, 15, 1)
     chance = Random(11)  # noqa: S311 -- a history, no secret
     lay(root, [part for number in range(6) for part in history(f"c{number}", chance)])
     return root
@@ -111,22 +141,30 @@ def here(
     return tables_of(root), report_in(output)
 
 
+@pytest.fixture(scope="module")
+def divided_here(samples: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, pa.Table]:
+    """The tables of divided hours that this process makes."""
+    root = tmp_path_factory.mktemp("divided") / "history"
+    shutil.copytree(samples, root)
+    compact(LocalFiles(root), in_process, NOW, NOW, lambda _: None, limits=BatchLimits(of_range=RANGE_ROWS))
+    tables = tables_of(root)
+    of_hours = {path.split("/")[2] for path in tables if path.endswith("deltas-02.parquet")}
+    assert len(of_hours) == HOURS, "every hour has several ranges"
+    return tables
+
+
 @pytest.fixture
 def root(samples: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(samples, tmp_path / "history"))
 
 
-def test_a_frozen_workers_task_is_done_by_the_other_and_changes_nothing_when_it_goes_on_after_the_publication(
-    cluster: SparkCluster, here: tuple[dict[str, pa.Table], dict[str, Any]], root: Path
-) -> None:
+def frozen_and_thawed(cluster: SparkCluster, runs: Runs, root: Path, tables: dict[str, pa.Table]) -> None:
     """Spark's speculation starts the second attempt."""
-    runs = submitted(cluster, root, *(f"--conf={one}" for one in (*SPECULATION, *SOON_LOST)))
-
     with runs.begun("compact") as process:
         frozen = stopped_halfway(cluster.workers, root, process)
         try:
             ended_well(process)
-            assert tables_of(root) == here[0]
+            assert tables_of(root) == tables
             assert not list(root.glob(".compacting-*"))
             frozen.thaw_task()
             wait_until(lambda: not frozen.has_files(root), "the task to end an hour", LIMIT_SECONDS)
@@ -134,20 +172,45 @@ def test_a_frozen_workers_task_is_done_by_the_other_and_changes_nothing_when_it_
             frozen.thaw()
     wait_until(frozen.has_ended, "the executor to end", LIMIT_SECONDS)
 
-    assert tables_of(root) == here[0]
+    assert tables_of(root) == tables
     again = compact(LocalFiles(root), no_session, NOW, NOW, lambda _: None)
     assert (again.hours, again.days) == ((), ())
+
+
+def killed_halfway(cluster: SparkCluster, runs: Runs, root: Path) -> None:
+    with runs.begun("compact") as process:
+        stopped_halfway(cluster.workers, root, process).kill()
+        ended_well(process)
+    cluster.start_worker()
+
+
+def test_a_frozen_workers_task_is_done_by_the_other_and_changes_nothing_when_it_goes_on_after_the_publication(
+    cluster: SparkCluster, here: tuple[dict[str, pa.Table], dict[str, Any]], root: Path
+) -> None:
+    runs = submitted(cluster, root, *(f"--conf={one}" for one in (*SPECULATION, *SOON_LOST)))
+
+    frozen_and_thawed(cluster, runs, root, here[0])
+
     assert runs.report() == here[1]
 
 
 def test_a_worker_killed_halfway_through_a_day_costs_time_and_nothing_else(
     cluster: SparkCluster, here: tuple[dict[str, pa.Table], dict[str, Any]], root: Path
 ) -> None:
-    runs = by_master(cluster, root)
-
-    with runs.begun("compact") as process:
-        stopped_halfway(cluster.workers, root, process).kill()
-        ended_well(process)
-    cluster.start_worker()
+    killed_halfway(cluster, by_master(cluster, root), root)
 
     assert tables_of(root) == here[0]
+
+
+def test_a_worker_frozen_in_a_range_of_divided_hours_changes_nothing_either(
+    cluster: SparkCluster, divided_here: dict[str, pa.Table], root: Path
+) -> None:
+    frozen_and_thawed(cluster, divided(cluster, root, *SPECULATION, *SOON_LOST), root, divided_here)
+
+
+def test_a_worker_killed_in_a_range_of_divided_hours_costs_time_and_nothing_else(
+    cluster: SparkCluster, divided_here: dict[str, pa.Table], root: Path
+) -> None:
+    killed_halfway(cluster, divided(cluster, root), root)
+
+    assert tables_of(root) == divided_here
