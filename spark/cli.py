@@ -1,4 +1,7 @@
-"""`python -m spark`, `kafka-lag-report`: from the history's samples to tables, and from these to a report."""
+"""`python -m spark`, `kafka-lag-report`: from the history's samples to tables, and from these to a report.
+
+Each command imports what it alone needs: imports are a tenth of a short run.
+"""
 
 import contextlib
 import re
@@ -8,7 +11,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from py4j.protocol import Py4JError
@@ -21,13 +24,12 @@ from spark.engine.jobs import Spark
 from spark.engine.session import SparkSettings, is_submitted, started
 from spark.errors import Interrupted, Unavailable, Unusable, said_by
 from spark.figures import formatting
-from spark.pipeline.compact import CompactionResult, compact
-from spark.replay.command import replay, requested_replay
-from spark.report.build import report
-from spark.report.group_file import agreed
-from spark.report.request import parsed_time, requested, zone_of
 from spark.shutdown import Ending
 from spark.storage.location import reached
+from spark.time_options import parsed_time, zone_of
+
+if TYPE_CHECKING:
+    from spark.pipeline.compact import CompactionResult
 
 app = new_command("Report on the history of consumer group lag.")
 
@@ -61,6 +63,8 @@ def compact_command(
     driver_memory: Memory = None,
 ) -> None:
     """Compute the deltas, hourly and daily tables of every finished hour that needs them. No sample is deleted."""
+    from spark.pipeline.compact import compact  # noqa: PLC0415 -- see above
+
     now = datetime.now(UTC)
     with _running(SparkSettings(master, driver_memory, remote)) as (session, say, show, ending, stop):
         end = parsed_time("--until", until, zone_of("UTC")) or now
@@ -117,6 +121,10 @@ def report_command(  # noqa: PLR0913, PLR0917 - an argument is an option
     driver_memory: Memory = None,
 ) -> None:
     """Report the lag, peaks, capacity and a recommended HPA of every group, from the tables that compact made."""
+    from spark.report.build import report  # noqa: PLC0415 -- see above
+    from spark.report.group_file import agreed  # noqa: PLC0415 -- see above
+    from spark.report.request import requested  # noqa: PLC0415 -- see above
+
     with _running(SparkSettings(master, driver_memory, remote)) as (session, say, show, ending, _):
         agreements = agreed(max_wait, threshold, groups, group or ())
         request = requested(history, output, (since, to), timezone, datetime.now(UTC), agreements, hpa or ())
@@ -147,13 +155,15 @@ def replay_command(  # noqa: PLR0913, PLR0917 - an argument is an option
     driver_memory: Memory = None,
 ) -> None:
     """Replay an HPA on what a group really did, minute by minute: lag, wait and replicas as they would have been."""
+    from spark.replay.command import replay, requested_replay  # noqa: PLC0415 -- see above
+
     with _running(SparkSettings(master, driver_memory, remote)) as (session, say, _, ending, _):
         times, now = (since, to), datetime.now(UTC)
         request = requested_replay(history, cluster, group, hpa, max_wait, times, timezone, now)
         print(replay(request, reached(history), session, say, ending.check, output))
 
 
-def _tell(result: CompactionResult, say: Callable[[str], None]) -> None:
+def _tell(result: "CompactionResult", say: Callable[[str], None]) -> None:
     for each in result.skipped:
         say(f"skipped {each.path}: {each.reason}")
     if not result.hours and not result.days:

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from spark.advice.candidates import GivenHpa
 from spark.errors import Unusable
 from spark.figures.periods import Wanted
 from spark.report.group_file import Agreements
+from spark.time_options import parsed_time, zone_of
 from spark.trials.hpa_file import hpa_in
 
 
@@ -44,24 +44,3 @@ def requested(
         until = None  # what ends later has no end yet
     hpas = tuple(GivenHpa(file.name, hpa_in(file)) for file in hpa_files)
     return Request(location, output, Wanted(since, until), now, replace(agreements or Agreements(), zone=zone), hpas)
-
-
-def zone_of(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise Unusable(f"--timezone: is {name!r}; must be a time zone such as Europe/Berlin") from error
-
-
-def parsed_time(option: str, text: str | None, zone: ZoneInfo) -> datetime | None:
-    """In UTC; a time that UTC or `zone`, in which it is shown, cannot represent is refused."""
-    if text is None:
-        return None
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise Unusable(f"{option}: is {text!r}; must be a time such as 2026-11-20T07:00") from error
-    try:
-        return (time if time.tzinfo else time.replace(tzinfo=zone)).astimezone(zone).astimezone(UTC)
-    except OverflowError as error:
-        raise Unusable(f"{option} {text} in {zone.key} or UTC is outside the years 1 to 9999") from error

@@ -17,10 +17,11 @@ from spark.pipeline.compact import compact
 from spark.report.build import FOLDERS, report
 from spark.report.group_file import agreed
 from spark.report.json_export import SCHEMA
-from spark.report.request import parsed_time, requested, zone_of
+from spark.report.request import requested
 from spark.report.tables import Tables
 from spark.storage.local import LocalFiles
 from spark.storage.report_output import output_at
+from spark.time_options import parsed_time, zone_of
 from tests.support.history.compacting import compacted, in_process, reported
 from tests.support.history.report_groups import group, report_data
 from tests.support.history.written_history import START, sample, write
