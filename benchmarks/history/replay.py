@@ -4,15 +4,22 @@ import heapq
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, islice
 from typing import Any
 
+from spark.engine.tasks import jobs_of
+from spark.pipeline import publishing
 from spark.pipeline.batches import BatchLimits
 from spark.pipeline.examine_task import LANES_OF_A_RANGE
 from spark.pipeline.examining import FILES_OF_THE_DRIVER, HOURS_AHEAD
+from spark.storage import bucket
+from spark.tables.layout import TABLES_OF_AN_HOUR
 
 Event = dict[str, Any]
 TAILS, DELTAS = "last values of", "deltas"
 """How the descriptions of jobs begin."""
+REQUESTS_OF_AN_HOUR = 4
+"""One after the other to publish it in a bucket: what lies there, the versions (two listings) and the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,24 @@ class Costs:
     """To make the tables, for each row."""
     start: float
     """Of the session, until its first job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Seconds that a bucket's store takes."""
+
+    request: float
+    copy: float
+    """Of an object of an hour."""
+
+    def publication(self, ranges: int) -> float:
+        """Of an hour: the driver copies several of its objects side by side."""
+        copies = -(-ranges * len(TABLES_OF_AN_HOUR) // bucket.AT_ONCE)
+        return REQUESTS_OF_AN_HOUR * self.request + copies * self.copy
+
+
+AT_ONCE = Store(0.0, 0.0)
+"""As a folder does, nearly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +78,16 @@ class Replay:
         return self.makespan / (self.work / self.cores)
 
 
-def replayed(history: History, costs: Costs, cores: int) -> Replay:
-    """Batches as the pipeline divides them; in each, one round of tasks after another. What is published while other
-    hours are made costs no time."""
+def replayed(history: History, costs: Costs, cores: int, store: Store = AT_ONCE) -> Replay:
+    """Batches as the pipeline divides them; in each, one round of tasks after another. Hours are published while others
+    are made; the next batch begins when all are."""
     limits = BatchLimits().on(cores, is_cluster=True)
     makespan, work, left = costs.start, 0.0, history.hours
     while left:
         hours = min(max(1, limits.of_batch // history.rows), left)
         ahead, rounds = _rounds(replace(history, hours=hours), costs, cores)
-        makespan += ahead + sum(scheduled(tasks, cores) for tasks in rounds)
+        makespan += ahead + sum(scheduled(tasks, cores) for tasks in rounds[:-1])
+        makespan += published(ends_of(rounds[-1], cores), hours, cores, store)
         work += ahead + sum(map(sum, rounds))
         left -= hours
     return Replay(cores, makespan, work)
@@ -83,10 +109,26 @@ def _rounds(batch: History, costs: Costs, cores: int) -> tuple[float, list[list[
 
 
 def scheduled(tasks: Iterable[float], cores: int) -> float:
-    """When the last task ends if each goes, in order, to the core that is free first."""
-    free = [0.0] * cores
+    """When the last task ends."""
+    return max(ends_of(tasks, cores), default=0.0)
+
+
+def ends_of(tasks: Iterable[float], cores: int) -> list[float]:
+    """When each task ends if each goes, in order, to the core that is free first."""
+    free, ends = [0.0] * cores, []
     for seconds in tasks:
-        heapq.heapreplace(free, free[0] + seconds)
+        ends.append(free[0] + seconds)
+        heapq.heapreplace(free, ends[-1])
+    return ends
+
+
+def published(ends: Sequence[float], hours: int, cores: int, store: Store) -> float:
+    """When the last hour is published. `ends`: of the hours' tasks, in order; results arrive with their job's last."""
+    ranges = len(ends) // hours
+    arrivals = accumulate((max(job) for job in jobs_of(ends, cores) for _ in job), max)
+    free = [0.0] * publishing.AT_ONCE
+    for arrival in islice(arrivals, ranges - 1, None, ranges):
+        heapq.heapreplace(free, max(free[0], arrival) + store.publication(ranges))
     return max(free)
 
 

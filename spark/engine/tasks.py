@@ -77,7 +77,7 @@ def arriving(
         return
     tally = tally_of(spark)
     attempted = Attempted(kernel, failures_allowed(spark), tally)
-    jobs = _jobs_of(given, parallelism(spark))
+    jobs = jobs_of(given, parallelism(spark))
     with watched(spark, watch, tally, len(given)):
         if len(jobs) == 1:
             yield from _job(spark, attempted, said, given)
@@ -144,8 +144,8 @@ class Attempted(Generic[Task, Result]):
         return context is None or context.attemptNumber() + 1 >= self.failures
 
 
-def _jobs_of(tasks: Sequence[Task], at_once: int) -> list[Sequence[Task]]:
-    """Neighbours together."""
+def jobs_of(tasks: Sequence[Task], at_once: int) -> list[Sequence[Task]]:
+    """The tasks of each job, neighbours together."""
     number = min(JOBS, -(-len(tasks) // at_once))
     bounds = [len(tasks) * each // number for each in range(number + 1)]
     return [tasks[first:last] for first, last in pairwise(bounds)]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from itertools import takewhile
 
 from spark.engine.jobs import Spark, is_on_one_machine, parallelism
@@ -21,9 +22,10 @@ from spark.pipeline.examining import examining
 from spark.pipeline.hour_task import StagedRange
 from spark.pipeline.lineage import Record, digest_of_all, manifest_of_hour
 from spark.pipeline.plan import FoundHour, FoundHours, found_in
+from spark.pipeline.publishing import publishing
 from spark.pipeline.runs import Run, Say, staging_of
 from spark.pipeline.stage import staged_hours
-from spark.storage.protocol import HistoryFiles
+from spark.storage.protocol import File, HistoryFiles
 from spark.tables import layout
 from spark.tables.sample_files import Skipped, minute_of
 
@@ -110,8 +112,9 @@ def _attempt(run: Run, found_hours: FoundHours, attempts: Attempts) -> Compactio
     again = {path for path in days.unreadable if layout.hour_of(path) not in attempts.unreadable}
     if again:
         raise TableUnreadable(*sorted(again))
-    skipped = [file for record in attempts.records.values() for file in record.skipped]
-    hours = tuple(hour.start for hour in found_hours.hours if hour.name in attempts.records)
+    made = [hour for hour in found_hours.hours if hour.name in attempts.records]
+    skipped = [file for hour in made for file in attempts.records[hour.name].skipped]
+    hours = tuple(hour.start for hour in made)
     return CompactionResult(hours, tuple(attempts.days), (*found_hours.skipped, *skipped, *days.skipped))
 
 
@@ -130,11 +133,16 @@ def _compact_hours(run: Run, hours: list[FoundHour], attempts: Attempts) -> None
         examined = examining(run, changed, limits, attempts.damaged, at_once)
         batch = batch_from(examined, hours[at - 1] if at else None, limits.of_batch)
         _announce(run, batch)
-        with closing(staged_hours(run, batch)) as staged:
-            for record in _published(run, batch, staged):
+        with publishing(run) as publish, closing(staged_hours(run, batch)) as staged:
+            for record, files in _recorded(batch, staged):
+                publish(partial(_publish, run, hours[at], record, files, attempts))
                 hours[at] = replace(hours[at], record=record)
-                attempts.records[hours[at].name] = record
                 at += 1
+
+
+def _publish(run: Run, hour: FoundHour, record: Record, files: Sequence[File], attempts: Attempts) -> None:
+    run.files.publish([file.path for file in files], layout.hour_folder(hour.name), manifest_of_hour(record))
+    attempts.records[hour.name] = record
 
 
 def _announce(run: Run, batch: Batch) -> None:
@@ -145,18 +153,15 @@ def _announce(run: Run, batch: Batch) -> None:
     run.say(f"compacting {first:%Y-%m-%d %H:00}{until}: {rows} of {files}")
 
 
-def _published(run: Run, batch: Batch, staged: Iterable[Sequence[StagedRange]]) -> Iterator[Record]:
-    """The record of each hour, once it is published."""
+def _recorded(batch: Batch, staged: Iterable[Sequence[StagedRange]]) -> Iterator[tuple[Record, list[File]]]:
+    """Each hour's record and the files of its tables, as they arrive."""
     started_from = batch.started_from
     for hour, ranges in zip(batch.hours, staged, strict=True):
-        run.check()
         files = [file for each in ranges for file in each.files]
         tables = {file.name: file.size for file in files}
         record = replace(_record_of(hour, ranges), started_from=started_from, tables=tables)
-        run.refuse_if_lost()
-        run.files.publish([file.path for file in files], layout.hour_folder(hour.name), manifest_of_hour(record))
         started_from = record.ends_with
-        yield record
+        yield record, files
 
 
 def _record_of(hour: ExaminedHour, ranges: Sequence[StagedRange]) -> Record:

@@ -10,6 +10,7 @@ from spark.figures import formatting
 from spark.pipeline.day_task import READ, DayTask, StagedDay, make_day
 from spark.pipeline.lineage import Record, Summed, manifest_of_day, read_record, read_summed
 from spark.pipeline.plan import FoundHour
+from spark.pipeline.publishing import publishing
 from spark.pipeline.runs import Run
 from spark.pipeline.wording import tasks_of
 from spark.storage.protocol import HistoryFiles, each_of
@@ -63,8 +64,9 @@ def summarised(run: Run, hours: Iterable[FoundHour]) -> Days:
     results = _staged(run, [day for day in days if not day.has_begun_to_go])
     unreadable = {day: result for day, result in results.items() if isinstance(result, TableUnreadable)}
     readable = [day for day in results if day not in unreadable]
-    for day, staged in zip(readable, results_of(results[day] for day in readable), strict=True):
-        _publish(run, day, staged)
+    with publishing(run) as publish:
+        for day, staged in zip(readable, results_of(results[day] for day in readable), strict=True):
+            publish(partial(_publish, run, day, staged))
     skipped = (
         Skipped(layout.hourly_folder(day.name), f"was not recomputed: {error}") for day, error in unreadable.items()
     )
@@ -98,7 +100,6 @@ def _staged(run: Run, days: list[Day]) -> dict[Day, StagedDay | Exception]:
 
 def _publish(run: Run, day: Day, staged: StagedDay) -> None:
     summed = {hour: Summed(record.identity, tuple(sorted(record.used))) for hour, record in day.made_from.items()}
-    run.refuse_if_lost()
     run.files.replace(staged.daily, layout.daily_table(day.name))
     run.files.replace(staged.minutes, layout.minutes_table(day.name))
     run.files.publish([staged.hourly], layout.hourly_folder(day.name), manifest_of_day(summed))

@@ -21,6 +21,8 @@ from spark.storage.protocol import File, Manifest, each_of, is_below_hidden, is_
 
 AT_ONCE = 24
 """Objects that are read side by side: a small one takes hardly longer than the way there and back."""
+CONNECTIONS = 192
+"""Of a run that publishes several hours at once."""
 ATTEMPTS = 2
 """So that a run which is to end while a store is silent ends within the 30 s that a pod has."""
 KINDS = {
@@ -146,6 +148,8 @@ class BucketFiles:
         from spark.storage.conditional import conditional_store  # noqa: PLC0415 -- executors need no obstore
         from spark.storage.lease import leased  # noqa: PLC0415 -- as above
 
+        # pyarrow opens a connection for each thread that it may have, and at least 25.
+        pa.set_io_thread_count(max(CONNECTIONS, pa.io_thread_count()))
         store = conditional_store(self._bucket, self._store)
         with leased(store, self.shown()) as check:
             yield check

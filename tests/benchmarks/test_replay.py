@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.history.replay import Costs, History, costs_in, replayed, scheduled
+from benchmarks.history.replay import Costs, History, Store, costs_in, replayed, scheduled
+from spark.pipeline import publishing
 from spark.pipeline.batches import BatchLimits
 
 RANGE = BatchLimits().of_range
@@ -36,6 +37,27 @@ def test_what_is_carried_is_added_up_hour_after_hour_by_a_few_tasks() -> None:
 
     assert replay.makespan == pytest.approx(5 + 3 / 4)
     assert replay.work == pytest.approx(3)
+
+
+def test_an_hour_is_published_when_the_results_of_its_job_have_arrived_beside_a_few_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Eight jobs of two hours each arrive one second after another."""
+    monkeypatch.setattr(publishing, "AT_ONCE", 4)
+    month = History(hours=16, rows=RANGE, series=1000, files=1)
+
+    quick, slow = (
+        replayed(month, Costs(0, 0, 0, delta=1 / RANGE, start=0), 2, Store(request=0, copy=copy)) for copy in (0.5, 4)
+    )
+
+    assert quick.makespan == pytest.approx(8 + 0.5)
+    assert slow.makespan == pytest.approx(2 + 4 * 4), "the second job's hours begin at 2"
+    assert quick.work == slow.work == pytest.approx(16)
+
+
+def test_a_publication_is_four_requests_and_copies_of_which_several_are_side_by_side() -> None:
+    assert Store(request=1, copy=10).publication(ranges=1) == 4 + 10
+    assert Store(request=1, copy=10).publication(ranges=15) == 4 + 40
 
 
 @pytest.mark.parametrize(("files", "seconds"), [(1, 16), (40, 40)], ids=["by the driver", "by tasks"])

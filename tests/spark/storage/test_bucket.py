@@ -1,6 +1,8 @@
 import pickle
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -84,6 +86,32 @@ def test_a_record_is_the_last_to_take_its_place_and_what_has_no_successor_goes_f
     assert sorted(copies) == [("PUT", f"history/deltas/hour/{name}") for name in names[:2]]
     assert last == ("PUT", "history/deltas/hour/_record.json")
     assert store.below("history/deltas/hour/") == dict.fromkeys(names, b"new")
+
+
+def test_a_run_that_publishes_has_more_connections_than_pyarrow_opens_by_itself(
+    store: FakeStore, files: BucketFiles
+) -> None:
+    """By itself it opens 25. The store answers no copy before all of two folders have begun."""
+    names = [f"part-{number:02}.parquet" for number in range(20)]
+    all_have_begun = Barrier(2 * len(names), timeout=30)
+
+    def wait(method: str, path: str) -> None:
+        if method == "PUT" and path.endswith(".parquet"):
+            all_have_begun.wait()
+
+    for folder in ("one", "other"):
+        store.objects |= {f"history/.staged/{folder}/{name}": b"rows" for name in names}
+    with files.reserved(), ThreadPoolExecutor(2) as pool:
+        store.on_request = wait
+        for folder in ("one", "other"):
+            pool.submit(
+                files.publish,
+                [f".staged/{folder}/{name}" for name in names],
+                folder,
+                Manifest("_record.json", lambda _: "new"),
+            )
+
+    assert len(store.below("history/one/")) == len(store.below("history/other/")) == len(names) + 1
 
 
 def test_a_table_that_is_large_is_whole(store: FakeStore, files: BucketFiles) -> None:
