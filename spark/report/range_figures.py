@@ -3,11 +3,11 @@
 import numpy as np
 import pyarrow as pa
 
+from adapter.history.arrow import ARROW_TYPES
 from adapter.history.contract import Column, Type
 from spark.figures.model import NUMBERS
 from spark.rules.totals import least, sums
 from spark.tables.columns import (
-    ARROW_TYPES,
     UNKNOWN,
     Ints,
     TableRows,
