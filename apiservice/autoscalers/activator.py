@@ -11,8 +11,8 @@ from functools import partial
 from adapter.errors import AdapterError
 from adapter.metrics.query import Metrics
 from apiservice.auth.cluster_settings import ClusterUnreachable
-from apiservice.autoscalers.annotations import SCALE_TO_ZERO, ZeroWish, zero_wish_of
-from apiservice.autoscalers.autoscaler import ASLEEP_SINCE, Autoscaler, ScaleTarget
+from apiservice.autoscalers.annotations import ASLEEP_SINCE, SCALE_TO_ZERO, ZeroWish, zero_wish_of
+from apiservice.autoscalers.autoscaler import Autoscaler, ScaleTarget
 from apiservice.autoscalers.hpa_writes import HpaWrites
 from apiservice.autoscalers.rivals import Rivals
 from apiservice.autoscalers.zero import Levels, Quiet, Step, quiet_of, refusal_of, step_of

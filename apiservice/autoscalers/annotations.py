@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 from adapter.errors import shown
 from adapter.settings.types import seconds_of
-from apiservice.autoscalers.autoscaler import ANNOTATIONS
 
+ANNOTATIONS = "kafka-lag-adapter/"
+"""The prefix of those that are ours; others may be large."""
+ASLEEP_SINCE = f"{ANNOTATIONS}asleep-since"
+"""Ours: while the target has 0 replicas because of the adapter."""
 SCALE_TO_ZERO = f"{ANNOTATIONS}scale-to-zero"
 COOLDOWN = f"{ANNOTATIONS}cooldown"
 ACTIVATION = f"{ANNOTATIONS}activation"

@@ -15,11 +15,8 @@ from typing import Any
 from adapter.metrics.definitions import SERVED
 from adapter.metrics.requirement import Operator, Requirement
 from adapter.metrics.selection import named
+from apiservice.autoscalers.annotations import ANNOTATIONS, ASLEEP_SINCE, MAX_REPLICAS, SCALE_TO_ZERO
 
-ANNOTATIONS = "kafka-lag-adapter/"
-ASLEEP_SINCE = f"{ANNOTATIONS}asleep-since"
-"""Written by the adapter: while the target has 0 replicas because of it."""
-"""The prefix of those that are ours; others may be large."""
 LONGEST = 16 * 1024
 """Characters of what is kept of an HPA, as JSON. Most have about 2,000."""
 MOST_NAMES = 20
@@ -27,6 +24,7 @@ MOST_NAMES = 20
 _warn_once = lru_cache(5000)(logging.getLogger(__name__).warning)  # an HPA's status changes every few seconds
 NAMES_NO_GROUP = "a selector of the HPA names no group, so it covers the groups of others"
 _IGNORED = "HPA %s/%s is ignored: its selectors have more than %d values, or it has more than %d characters as JSON"
+_KEPT = {ASLEEP_SINCE, SCALE_TO_ZERO, MAX_REPLICAS}
 _NO_ANNOTATIONS: Mapping[str, str] = MappingProxyType({})
 _OPERATORS = {
     "In": Operator.IN,
@@ -120,12 +118,12 @@ class Autoscaler:
 def autoscaler_of(hpa: Json, names: Collection[str], sources: Collection[Source] = ALL_SOURCES) -> Autoscaler | None:
     """Returns None if the HPA uses no metric of `names`, which are in lower case, or if it is too large and logged.
 
-    One whose target the adapter has put to sleep is returned all the same, so that the target is woken.
+    One whose target sleeps, or that asks for what it cannot get, is returned all the same.
     `sources` has the types of metrics that this adapter serves."""
     metadata, spec, status = hpa["metadata"], hpa["spec"], hpa.get("status") or {}
     annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k.startswith(ANNOTATIONS)}
     metrics, target = tuple(_metrics(spec, names, sources)), spec["scaleTargetRef"]
-    if not metrics and ASLEEP_SINCE not in annotations:
+    if not metrics and _KEPT.isdisjoint(annotations):
         return None
     named = sum(len(one.values) for metric in metrics for one in metric.selector)
     if named > MOST_NAMES or len(json.dumps((spec, status, annotations))) > LONGEST:

@@ -82,6 +82,8 @@ def _wished(hpa: Autoscaler) -> tuple[CapWish | None, str]:
 
 def _limit(metrics: Metrics, hpa: Autoscaler, wish: CapWish) -> Limit:
     """Whatever is refused to the HPA, such as a hidden topic or an answer that is too old, leaves it unknown."""
+    if not hpa.metrics:
+        return Limit(None, "the HPA has no metric that is served by this adapter")
     if not all(metric.names_group for metric in hpa.metrics):
         return Limit(None, NAMES_NO_GROUP)
     read: list[Readable] = []

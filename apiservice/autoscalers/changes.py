@@ -9,8 +9,7 @@ from adapter.metrics.query import Metrics
 from adapter.repeating import Repeating
 from adapter.settings.models import AutoscalerChanges
 from apiservice.autoscalers.activator import Activator
-from apiservice.autoscalers.annotations import MAX_REPLICAS_BEFORE
-from apiservice.autoscalers.autoscaler import ASLEEP_SINCE
+from apiservice.autoscalers.annotations import ASLEEP_SINCE, MAX_REPLICAS_BEFORE
 from apiservice.autoscalers.capper import Capper
 from apiservice.autoscalers.followed import Autoscalers
 from apiservice.autoscalers.hpa_writes import HpaWrites

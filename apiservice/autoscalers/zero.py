@@ -59,7 +59,9 @@ def refusal_of(hpa: Autoscaler, rivals: Sequence[str], shows_work: Callable[[str
 
 
 def _refusal_of_metrics(hpa: Autoscaler, shows_work: Callable[[str], bool]) -> str:
-    if hpa.has_other_metrics or not hpa.metrics:
+    if not hpa.metrics:
+        return "the HPA has no metric that is served by this adapter, so nothing could wake its target up"
+    if hpa.has_other_metrics:
         return "the HPA has metrics that are not served by this adapter, which nothing could wake it up by"
     if not all(metric.names_group for metric in hpa.metrics):
         return NAMES_NO_GROUP

@@ -309,6 +309,14 @@ def test_a_bad_annotation_is_reported_once_and_nothing_is_done(
     assert [words in each.getMessage() for each in caplog.records] == [True]
 
 
+def test_an_hpa_without_a_metric_of_ours_is_refused(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.change(metrics=[external("queue-length", queue="billing")])
+    world.look_for(100)
+
+    assert (world.maximum, world.posted()) == (1, ["MaxReplicasRefused"])
+    assert ["has no metric that is served by this adapter" in each.getMessage() for each in caplog.records] == [True]
+
+
 def test_metrics_of_several_groups_are_refused(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.change(metrics=[ORDERS, RETURNS])
     world.metrics.read = {"orders": 3, "returns": 4}

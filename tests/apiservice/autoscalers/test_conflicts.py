@@ -5,7 +5,7 @@ import pytest
 from adapter.conditions import AUTOSCALER_CHANGES
 from apiservice.auth.cluster_settings import ClusterUnreachable
 from apiservice.autoscalers.activator import PAUSE_SECONDS
-from apiservice.autoscalers.autoscaler import ASLEEP_SINCE
+from apiservice.autoscalers.annotations import ASLEEP_SINCE
 from tests.support.kubernetes.activating import ASKS, COOLDOWN_SECONDS, ORDERS, SCALE, SLEEP, World, lag
 from tests.support.kubernetes.hpas import LAG, hpa
 

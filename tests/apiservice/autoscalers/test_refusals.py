@@ -54,6 +54,7 @@ def test_a_bad_annotation_is_reported_once_and_nothing_is_done(
     [
         ({"minReplicas": 0}, "the HPA itself scales to zero"),
         ({"metrics": [ORDERS, CPU]}, "not served by this adapter"),
+        ({"metrics": [CPU]}, "has no metric that is served by this adapter"),
         ({"metrics": [custom("Pods", ORDERS)]}, "no value without pods"),
         ({"metrics": [ORDERS, external(LEAD, group="billing")]}, f"{LEAD} is not 0 while nothing waits"),
         ({"metrics": [external(UNCOMMITTED, group="billing")]}, f"{UNCOMMITTED} is not 0 while nothing waits"),

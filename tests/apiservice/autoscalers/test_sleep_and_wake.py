@@ -4,8 +4,7 @@ import pytest
 
 from adapter.metrics.aggregation import MetricValue
 from adapter.settings.models import AutoscalerChanges
-from apiservice.autoscalers.annotations import ACTIVATION, COOLDOWN, SCALE_TO_ZERO
-from apiservice.autoscalers.autoscaler import ASLEEP_SINCE
+from apiservice.autoscalers.annotations import ACTIVATION, ASLEEP_SINCE, COOLDOWN, SCALE_TO_ZERO
 from apiservice.autoscalers.changes import LOOK_SECONDS
 from tests.support.kubernetes.activating import (
     ASKS,

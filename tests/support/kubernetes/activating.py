@@ -9,8 +9,7 @@ from adapter.metrics.definitions import SERVED
 from adapter.metrics.problems import ValueUnavailable
 from adapter.metrics.query import Metrics
 from adapter.settings.models import AutoscalerChanges
-from apiservice.autoscalers.annotations import COOLDOWN, SCALE_TO_ZERO
-from apiservice.autoscalers.autoscaler import ASLEEP_SINCE
+from apiservice.autoscalers.annotations import ASLEEP_SINCE, COOLDOWN, SCALE_TO_ZERO
 from apiservice.autoscalers.changes import Changes
 from apiservice.autoscalers.followed import Autoscalers
 from apiservice.autoscalers.hpa_writes import HpaWrites

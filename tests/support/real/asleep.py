@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from apiservice.autoscalers.annotations import COOLDOWN, SCALE_TO_ZERO
-from apiservice.autoscalers.autoscaler import ASLEEP_SINCE
+from apiservice.autoscalers.annotations import ASLEEP_SINCE, COOLDOWN, SCALE_TO_ZERO
 from local.adapter import Adapter, Serving, new_serving, own_kubeconfig, process, shipped
 from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, produce
