@@ -12,6 +12,7 @@ from adapter.clock import utc_text
 from adapter.columns import Flags, Indexes, Seconds
 from adapter.conditions import DEMAND, Conditions
 from adapter.errors import some_of
+from adapter.lag.demand import rates_in
 from adapter.lag.owners import NOT_ASKED
 from adapter.lag.replicas import LONGEST_COMMIT_INTERVAL, movement_of, replicas_for, still_after, sum_of
 from adapter.metrics.capacities import Capacities, Wants
@@ -21,12 +22,23 @@ from adapter.metrics.selection import Selection
 from adapter.metrics.store import ClusterView
 from adapter.settings.models import Replicas
 from adapter.verdicts.assignment import Sharing
-from adapter.verdicts.required import Basis, Course, Demand, Promise, Required, beyond_flight, required
+from adapter.verdicts.required import (
+    Basis,
+    Course,
+    Demand,
+    Promise,
+    Required,
+    beyond_flight,
+    following_a_rise,
+    required,
+)
 
 MOST_COURSES = 10_000
 """Because readers may use any selector."""
 FORGOTTEN_SECONDS = 600.0
 """After the last read."""
+QUICK_SECONDS, QUICK_CYCLES = 15.0, 2
+"""A load that rises is seen over so many seconds or cycles, whichever is longer."""
 LONGEST_WINDOW = 1.6
 """A rate covers at most so many times its window. A lag that is larger was there before."""
 PAUSE_SECONDS = 3.0
@@ -142,6 +154,10 @@ class Demands:
             self._conditions.forget(name=DEMAND.name)
 
 
+def quick_window_of(interval: float) -> float:
+    return max(QUICK_SECONDS, QUICK_CYCLES * interval)
+
+
 def group_of(chosen: Selection) -> str:
     return chosen.view.layout.groups[chosen.totals.group[chosen.entries[0]]]
 
@@ -165,6 +181,9 @@ def _demand(
     view = chosen.view
     rows = np.concatenate([np.empty(0, np.intp), *topics])
     arriving = rates_of_rows(chosen, rows, view.ring.ends, interval, what)
+    quick = quick_window_of(interval)
+    lately = rates_in(view.ring.ends, rows, quick - interval / 2)
+    arriving = following_a_rise(arriving, lately.per_second, quick)
     lag = view.values.lag[rows].astype(np.float64)
     counted = view.members_of(group)
     members = None if counted is None else counted.members

@@ -23,6 +23,8 @@ SHORTEST_SECONDS = 60.0
 WORTHWHILE = 0.1
 """Beyond what the sum of the rates asks for, a member must read at least this share of its capacity that nobody would
 read without it. Otherwise one busy partition would ask for a member for every other one."""
+CHANCE = 3.0
+"""Standard deviations of a number of messages that come independently of one another."""
 CALMING = 1.05
 """The number falls only if the rates could grow by this factor without raising it again."""
 LONGEST_FREEZE_SECONDS = 300.0
@@ -140,6 +142,15 @@ def beyond_flight(lag: Messages, arriving: Messages, seconds: Messages | float) 
     """Returns the lag without what arrived in so many seconds: a member has read it, or is about to, and has not
     committed it yet. Every commit interval, the lag of a group that keeps up rises by as much and falls again."""
     return np.maximum(lag - arriving * seconds, 0.0)
+
+
+def following_a_rise(arriving: Messages, lately: Messages, seconds: float) -> Messages:
+    """Returns the rates of a window, raised to the sum of those of its last seconds if that is more than chance makes:
+    a window of a minute is half a minute behind a load that rises. `lately` may not be known (NaN)."""
+    usual, recent = float(arriving.sum()), float(lately.sum())
+    if not recent * seconds >= 1 or recent <= usual * (1 + CHANCE / math.sqrt(recent * seconds)):
+        return arriving
+    return arriving * (recent / usual) if usual > 0 else lately
 
 
 def required(now: float, demand: Demand, promise: Promise, course: Course | None = None) -> tuple[Required, Course]:

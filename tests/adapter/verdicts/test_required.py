@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from adapter.verdicts.assignment import Sharing
 from adapter.verdicts.owners import Assignor
 from adapter.verdicts.plant import Arrivals, Consumers, Plant
-from adapter.verdicts.required import Basis, Course, Demand, Promise, Required, beyond_flight, required
+from adapter.verdicts.required import (
+    Basis,
+    Course,
+    Demand,
+    Promise,
+    Required,
+    beyond_flight,
+    following_a_rise,
+    required,
+)
 
 PROMISE = Promise(max_wait=30.0)
 S4 = 85_000 / 60
@@ -121,6 +130,22 @@ def test_what_waits_is_worked_off_beside_what_arrives() -> None:
     """65 s for 10 partitions of 585: 90 messages/s more."""
     assert number(demand([9.0] * 10)) == 1
     assert number(demand([9.0] * 10, [585.0] * 10)) == 2
+
+
+def test_a_load_that_rises_is_followed_before_the_window_is_over() -> None:
+    usual, lately = np.array([10.0, 30.0]), np.array([20.0, 40.0])
+
+    assert following_a_rise(usual, lately, 20.0).tolist() == [15.0, 45.0]
+
+
+@pytest.mark.parametrize("lately", [[11.0, 31.0], [5.0, 15.0], [np.nan, 100.0], [0.0, 0.0]])
+def test_chance_a_fall_and_what_is_not_known_are_no_rise(lately: list[float]) -> None:
+    """Of 840 messages in 20 s, chance makes 87 more or fewer."""
+    assert following_a_rise(np.array([10.0, 30.0]), np.array(lately), 20.0).tolist() == [10.0, 30.0]
+
+
+def test_a_load_that_begins_is_followed() -> None:
+    assert following_a_rise(np.zeros(2), np.array([3.0, 0.0]), 20.0).tolist() == [3.0, 0.0]
 
 
 def test_what_is_on_its_way_does_not_count() -> None:
