@@ -48,6 +48,7 @@ from apiservice.autoscalers import followed
 from apiservice.autoscalers.changes import Changes
 from apiservice.autoscalers.followed import Autoscalers
 from apiservice.autoscalers.hpa_writes import HpaWrites
+from apiservice.autoscalers.shadower import Shadower
 from apiservice.cluster_api import kept_text
 from apiservice.cluster_api.connection import Client, authorization_of, connect
 from apiservice.cluster_api.kinds import ClusterKinds
@@ -190,16 +191,11 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     keep = None if history is None else history.append
     metrics = LiveMetrics(settings, telemetry, clock, keep, _exchange(flags.last_commits_config_map, client))
     recall = _recall(metrics, conditions)
-    autoscalers = Autoscalers(
-        lambda: metrics.current.names,
-        metrics.ask,
-        lambda: metrics.current.named_groups,
-        lambda: metrics.settings.custom_metrics.register_services,
-    )
-    metrics.follow_replicas(autoscalers.replicas_of)
+    autoscalers = _autoscalers(metrics)
     hpas = Watch(client, followed.PATH, autoscalers, conditions, AUTOSCALERS, consequence=followed.CONSEQUENCE)
     events = Events(ClusterObjects(client).create, identity)
     hpa_changes = _hpa_changes(autoscalers, metrics, lease, HpaWrites(ClusterObjects(client), events, conditions))
+    shadows = _shadows(autoscalers, metrics, telemetry)
     changes = SettingsWatch(flags.config, metrics, telemetry, clock, hpas.list_again) if flags.config else None
     authorization = partial(authorization_of, client)
     upstreams = (
@@ -225,7 +221,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     registration = _registration(prepared, flags, metrics, telemetry, tls if is_managing else None)
     # Where the Secret is the source, the files hold only the bootstrap pair.
     reloading = None if is_managing else Repeated("serving-certificate", partial(tls.reload, conditions))
-    beside = (authentication, hpas, pods, *upstreams, registration, reloading, hpa_changes, events, recall)
+    beside = (authentication, hpas, pods, *upstreams, registration, reloading, hpa_changes, events, recall, shadows)
     # The history includes the final cycle, and another replica continues it afterwards.
     collecting = (
         (changes, COLLECTOR_STOP_SECONDS),
@@ -305,6 +301,23 @@ def _registration(
         may_register=flags.register,
         groups=lambda: (EXTERNAL, *(CUSTOM if metrics.settings.custom_metrics.register_services else ())),
     )
+
+
+def _autoscalers(metrics: LiveMetrics) -> Autoscalers:
+    autoscalers = Autoscalers(
+        lambda: metrics.current.names,
+        metrics.ask,
+        lambda: metrics.current.named_groups,
+        lambda: metrics.settings.custom_metrics.register_services,
+    )
+    metrics.follow_replicas(autoscalers.replicas_of)
+    return autoscalers
+
+
+def _shadows(autoscalers: Autoscalers, metrics: LiveMetrics, telemetry: Telemetry) -> Shadower:
+    shadows = Shadower(lambda: autoscalers.current, lambda: metrics.current)
+    telemetry.registry.register(shadows)
+    return shadows
 
 
 def _series(metrics: LiveMetrics, conditions: Conditions) -> GroupSeriesRoute:

@@ -1,7 +1,7 @@
 """What the annotations of an HPA ask for, and what is wrong with them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from adapter.errors import shown
@@ -19,6 +19,10 @@ MAX_REPLICAS_CEILING = f"{ANNOTATIONS}max-replicas-ceiling"
 MAX_REPLICAS_BEFORE = f"{ANNOTATIONS}max-replicas-before"
 """Ours: `maxReplicas` as it was before it followed the partitions."""
 BY_PARTITIONS = "partitions"
+SHADOW = f"{ANNOTATIONS}shadow"
+"""Whether the required number of replicas is followed beside the HPA."""
+SHADOW_GROUP = f"{ANNOTATIONS}shadow-group"
+"""The group that the target's pods are members of, where no metric of the HPA names it."""
 
 COOLDOWN_SECONDS = 300.0
 """As KEDA's `cooldownPeriod`, and as the HPA's own stabilization window."""
@@ -67,6 +71,20 @@ def cap_wish_of(annotations: Mapping[str, str]) -> CapWish | None:
     if not COUNT.fullmatch(ceiling):
         raise ValueError(f"annotation {MAX_REPLICAS_CEILING} is {shown(ceiling)}; must be a whole number above 0")
     return CapWish(int(ceiling))
+
+
+def shadow_wish_of(annotations: Mapping[str, str], selected: Collection[str]) -> str | None:
+    """Returns the group whose required number of replicas is followed beside the HPA, whose metrics name the `selected`
+    ones; None: nothing is asked for. Raises ValueError, which says what is missing."""
+    value = annotations.get(SHADOW, "false")
+    if value not in {"true", "false"}:
+        raise ValueError(f'annotation {SHADOW} is {shown(value)}; must be "true" or "false"')
+    if value == "false":
+        return None
+    groups = (annotations[SHADOW_GROUP],) if SHADOW_GROUP in annotations else tuple(set(selected))
+    if len(groups) != 1:
+        raise ValueError(f"no metric of it names one group, so annotation {SHADOW_GROUP} must")
+    return groups[0]
 
 
 def _cooldown(annotations: Mapping[str, str]) -> float:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from adapter.lag.rules import AskedTopics
 from adapter.metrics.demand import BOUND
 from adapter.metrics.selection import named
-from apiservice.autoscalers.annotations import MAX_REPLICAS
+from apiservice.autoscalers.annotations import MAX_REPLICAS, SHADOW_GROUP
 from apiservice.autoscalers.autoscaler import Autoscaler, Source, UsedMetric
 
 _NAMED = {"cluster", "group", "topic"}
@@ -29,13 +29,14 @@ def asked_topics(hpa: Autoscaler, named_groups: NamedGroups = MappingProxyType({
 
 
 def groups_read(hpa: Autoscaler, named_groups: NamedGroups) -> frozenset[GroupRead]:
-    """Returns the groups of the metrics that the HPA reads."""
+    """Returns the groups of the metrics that the HPA reads, or that it scales by other ones."""
+    given = ((None, hpa.annotations[SHADOW_GROUP]),) if SHADOW_GROUP in hpa.annotations else ()
     own = (named_groups[metric.name.lower()] for metric in hpa.metrics if metric.name.lower() in named_groups)
     selected = (
         product(named(metric.selector, "cluster") or (None,), named(metric.selector, "group") or ())
         for metric in hpa.metrics
     )
-    return frozenset[GroupRead]().union(own, *selected)
+    return frozenset[GroupRead]().union(given, own, *selected)
 
 
 def _of_named(hpa: Autoscaler, named_groups: NamedGroups) -> Iterator[AskedTopics]:

@@ -15,7 +15,7 @@ from typing import Any
 from adapter.metrics.definitions import SERVED
 from adapter.metrics.requirement import Operator, Requirement
 from adapter.metrics.selection import named
-from apiservice.autoscalers.annotations import ANNOTATIONS, ASLEEP_SINCE, MAX_REPLICAS, SCALE_TO_ZERO
+from apiservice.autoscalers.annotations import ANNOTATIONS, ASLEEP_SINCE, MAX_REPLICAS, SCALE_TO_ZERO, SHADOW
 
 LONGEST = 16 * 1024
 """Characters of what is kept of an HPA, as JSON. Most have about 2,000."""
@@ -24,7 +24,7 @@ MOST_NAMES = 20
 _warn_once = lru_cache(5000)(logging.getLogger(__name__).warning)  # an HPA's status changes every few seconds
 NAMES_NO_GROUP = "a selector of the HPA names no group, so it covers the groups of others"
 _IGNORED = "HPA %s/%s is ignored: its selectors have more than %d values, or it has more than %d characters as JSON"
-_KEPT = {ASLEEP_SINCE, SCALE_TO_ZERO, MAX_REPLICAS}
+_KEPT = {ASLEEP_SINCE, SCALE_TO_ZERO, MAX_REPLICAS, SHADOW}
 _NO_ANNOTATIONS: Mapping[str, str] = MappingProxyType({})
 _OPERATORS = {
     "In": Operator.IN,

@@ -69,7 +69,7 @@ def test_an_hpa_is_kept_with_what_decides_how_it_scales() -> None:
         desired_replicas=2,
         last_scale_time="",
         conditions=(AutoscalerCondition("ScalingActive", "False", "FailedGetExternalMetric", "no"),),
-        annotations={"kafka-lag-adapter/shadow": "true"},
+        annotations={"kafka-lag-adapter/cooldown": "1m"},
         has_other_metrics=True,
     )
 

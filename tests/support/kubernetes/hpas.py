@@ -12,7 +12,7 @@ def hpa(name: str = "consumer", *metrics: Json, namespace: str = "shop", **statu
             "namespace": namespace,
             "name": name,
             "annotations": {
-                "kafka-lag-adapter/shadow": "true",
+                "kafka-lag-adapter/cooldown": "1m",
                 "kubectl.kubernetes.io/last-applied-configuration": "{}",
             },
         },
