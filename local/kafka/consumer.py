@@ -5,15 +5,21 @@ python -m local.kafka.consumer --bootstrap-servers HOST:PORT --group G --topic T
 It commits after every small batch and leaves its group on SIGTERM."""
 
 import argparse
+import contextlib
 import logging
+import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
+from pathlib import Path
 from types import FrameType
+from typing import TextIO
 
-from kafka import KafkaConsumer
+from kafka import KafkaConsumer, TopicPartition
+from kafka.consumer.fetcher import ConsumerRecord
 from kafka.errors import CommitFailedError, RetriableError
 
 logger = logging.getLogger(__name__)
@@ -22,8 +28,14 @@ BATCH_SECONDS = 0.2
 """The work between two commits; SIGTERM waits at most this long, or for one slow message."""
 
 
-def consume(consumer: KafkaConsumer, rate: float, is_ending: Callable[[], bool]) -> None:
-    """Reads, works and commits until it is stopped; `rate` is in messages per second."""
+Batch = Mapping[TopicPartition, Sequence[ConsumerRecord]]
+
+
+def consume(
+    consumer: KafkaConsumer, rate: float, is_ending: Callable[[], bool], committed: Callable[[Batch], None]
+) -> None:
+    """Reads, works and commits until it is stopped; `rate` is in messages per second, and `committed` receives each
+    batch whose commit succeeded."""
     free_at = time.monotonic()
     while not is_ending():
         batch = consumer.poll(timeout_ms=200, max_records=max(1, int(rate * BATCH_SECONDS)))
@@ -33,15 +45,27 @@ def consume(consumer: KafkaConsumer, rate: float, is_ending: Callable[[], bool])
         # Counted from when the work before was due to end, so that reading and committing cost no rate.
         free_at = max(free_at, time.monotonic() - BATCH_SECONDS) + count / rate
         time.sleep(max(0.0, free_at - time.monotonic()))  # the simulated work
-        _commit(consumer)
+        if _commit(consumer):
+            committed(batch)
 
 
-def _commit(consumer: KafkaConsumer) -> None:
+def _commit(consumer: KafkaConsumer) -> bool:
     try:
         consumer.commit()
     except (CommitFailedError, RetriableError) as error:
         # In a rebalance, the next owner of the partitions repeats this batch.
         logger.warning("not committed: %s", error)
+        return False
+    return True
+
+
+def _waits_to(file: TextIO, batch: Batch) -> None:
+    """Writes a line for each message: its partition, its offset, when it was written, and the time of its commit."""
+    now = time.time()
+    for partition, messages in batch.items():
+        for message in messages:
+            file.write(f"{partition.partition} {message.offset} {message.timestamp / 1000:.3f} {now:.3f}\n")
+    file.flush()
 
 
 def main() -> None:
@@ -54,10 +78,16 @@ def main() -> None:
 
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
-    with closing(_consumer(arguments)) as consumer:
+    if ending.wait(arguments.start_seconds):
+        return
+    with contextlib.ExitStack() as running:
+        consumer = running.enter_context(closing(_consumer(arguments)))
+        # One file for each process: those of pods that have ended count, too.
+        file = os.devnull if arguments.waits is None else arguments.waits / f"{time.time_ns()}-{os.getpid()}"
+        waits = running.enter_context(open(file, "w"))  # noqa: PTH123 - or no path
         # A member that joins before it knows its topic assigns itself nothing, and may never be heard of again.
         consumer.partitions_for_topic(arguments.topic)
-        consume(consumer, arguments.rate, ending.is_set)
+        consume(consumer, arguments.rate, ending.is_set, partial(_waits_to, waits))
 
 
 def _consumer(arguments: argparse.Namespace) -> KafkaConsumer:
@@ -83,6 +113,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--topic", required=True)
     parser.add_argument("--client-id", default="consumer", help="consumer by default")
     parser.add_argument("--rate", type=float, default=100.0, help="messages per second, at most")
+    parser.add_argument("--start-seconds", type=float, default=0.0, help="before it joins, as a large image takes")
+    parser.add_argument("--waits", type=Path, help="a folder for how long each message waited; default: none")
     return parser.parse_args()
 
 
