@@ -1,10 +1,13 @@
 """Clusters whose brokers differ from each other, or have no leaders: right numbers, and no doubt that stays."""
 
+import time
 from pathlib import Path
 
 import pytest
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
+from adapter.collector import takeovers
+from adapter.kafka.liveness import DISTRUST_SECONDS
 from adapter.metrics.problems import NoMatch, ValueUnavailable
 from local.kafka.admin import admin
 from local.kafka.tools import commit, create_topic, produce
@@ -149,3 +152,35 @@ def test_a_broker_that_is_too_old_is_told_with_the_request_that_it_lacks(rig_hom
         assert any("offers OffsetFetch up to 3; 5 or newer is needed" in text for text in texts), texts
         assert isinstance(refused, ValueUnavailable)
         assert "offers OffsetFetch up to 3; 5 or newer is needed" in str(refused)
+
+
+def test_a_group_that_was_reset_while_its_coordinator_was_away_is_believed_where_the_offsets_topic_is_hidden(
+    rig_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After five and a half minutes, shortened here. Nothing shows that the coordinator does not report old commits."""
+    monkeypatch.setattr(takeovers, "TAKEOVER_SECONDS", 1.0)
+    monkeypatch.setattr(takeovers, "UNSETTLED_SECONDS", 2 * DISTRUST_SECONDS)
+    with maker_brokers(rig_home, "msk-serverless") as brokers:
+        create_topic(brokers.kafka, TOPIC)
+        produce(brokers.kafka, TOPIC, 60)
+        commit(brokers.kafka, GROUPS[0], {(TOPIC, 0): 40})
+        with in_process(brokers.kafka) as rig:
+            rig.wait_for_lag(20, GROUPS[0])
+            nodes = range(len(brokers.ports))
+            for node in nodes:
+                brokers.stop(node)
+            assert rig.run_once().completeness == "failed"
+            for node in nodes:
+                brokers.start(node)
+            commit(brokers.kafka, GROUPS[0], {(TOPIC, 0): 10})
+            began, seen = time.monotonic(), set[int]()
+
+            def is_believed() -> bool:
+                rig.run_once()
+                seen.add(rig.lag(GROUPS[0]))
+                return 50 in seen
+
+            wait_until(is_believed, "the new commit to count", WAIT_SECONDS)
+
+    assert seen == {20, 50}
+    assert time.monotonic() - began >= takeovers.UNSETTLED_SECONDS
