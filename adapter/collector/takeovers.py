@@ -22,7 +22,7 @@ import numpy as np
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.cluster.groups import NOBODY
-from adapter.cluster.topics import Topic, led_throughout
+from adapter.cluster.topics import Topic, is_same_generation, led_throughout
 from adapter.columns import NEVER, NOT_KNOWN, Codes, Flags, Indexes, Offsets, Seconds
 from adapter.kafka.answers import Answer
 from adapter.kafka.client import Brokers
@@ -166,7 +166,8 @@ class Handovers:
         before, self._topic, self.misplaced = self._topic, topic, set()
         if topic is None or (topic is before and self.is_complete.all() and not asks_all):
             return
-        if len(topic.leaders) != len(self._log_ends):
+        is_other = before is not None and not is_same_generation(before.generation, topic.generation)
+        if is_other or len(topic.leaders) != len(self._log_ends):
             self._forget(len(topic.leaders))
         self.is_complete = self.is_complete & led_throughout(before, topic)
         self._ask(topic, np.flatnonzero((asks_all | ~self.is_complete) & (topic.leaders != NOBODY)))

@@ -173,6 +173,18 @@ def test_a_group_whose_last_commit_came_with_the_move_is_refused_while_its_coord
     assert "reports older offsets than before" in str(rig.refusal(group=READ))
 
 
+def test_a_log_end_of_another_offsets_topic_proves_nothing() -> None:
+    """It was deleted and created again, and has as many records by chance."""
+    kafka = cluster(LEADERS, READ)
+    rig = rig_of(kafka, 6)
+    move(kafka, 0, 2)
+    kafka.generations[OFFSETS_TOPIC] = "c"
+    kafka.stale_commits = {2: {READ: {ORDERS_0: 2}}}
+    rig.run(TWO_MINUTES)
+
+    assert "reports older offsets than before" in str(rig.refusal(group=READ))
+
+
 def test_coordinators_that_stay_behind_cost_one_request_a_cycle_each() -> None:
     moves = [(0, 2), (1, 3), (6, 1)]
     kafka = cluster(LEADERS, *(named(partition) for partition, _ in moves))
