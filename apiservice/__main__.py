@@ -1,4 +1,4 @@
-"""The command line: `serve`, `validate` and `certificates`.
+"""The command line: `serve`, `top`, `explain`, `validate` and `certificates`.
 
 Each command imports what it needs, so that `--help` is fast."""
 
@@ -8,12 +8,12 @@ import sys
 import time
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from adapter.command_line import new_command, run, version, whole_number
-from apiservice.flags import Flags, LogLevel
+from apiservice.flags import BootstrapServers, Config, Flags, LogLevel, Output, seconds
 
 app = new_command("Kafka consumer lag for the native Kubernetes autoscaler.")
 
@@ -29,6 +29,57 @@ def serve(**options: Any) -> None:  # noqa: ANN401 - see Flags
 
 
 serve.__signature__ = signature(Flags)  # type: ignore[attr-defined]  # typer makes the options of it
+
+
+@app.command()
+def top(
+    config: Config = None,
+    bootstrap_servers: BootstrapServers = None,
+    interval: Annotated[
+        float, typer.Option(parser=seconds, metavar="DURATION", show_default="2s", help="Time between two cycles.")
+    ] = 2.0,
+    after: Annotated[
+        float,
+        typer.Option(
+            parser=seconds, metavar="DURATION", show_default="0s", help="Read for so long before the first table."
+        ),
+    ] = 0.0,
+    *,
+    once: Annotated[bool, typer.Option("--once", help="Show the groups once and end.")] = False,
+    output: Annotated[Output, typer.Option(metavar="FORMAT", help="table, json or csv.")] = "table",
+) -> None:
+    """Show all groups, the most urgent first, without any Kubernetes cluster."""
+    from apiservice.commands import top as command  # noqa: PLC0415 - see above
+
+    if interval < 0.5:
+        raise typer.BadParameter("must be at least 500ms", param_hint="--interval")
+    logging.disable()  # what goes wrong is in the table, and lines in between would tear it
+    command.run(
+        command.Options(
+            config=config,
+            bootstrap_servers=bootstrap_servers,
+            interval=interval,
+            after=after,
+            once=once,
+            output=output,
+        )
+    )
+
+
+@app.command()
+def explain(
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Name of a consumer group.")],
+    config: Config = None,
+    bootstrap_servers: BootstrapServers = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Kubeconfig file, to show the HPAs that ask for the group.")
+    ] = None,
+    output: Annotated[Literal["text", "json"], typer.Option(metavar="FORMAT", help="text or json.")] = "text",
+) -> None:
+    """Explain the lag of a group, partition by partition, and what HPAs make of it."""
+    from apiservice.commands import explain as command  # noqa: PLC0415 - see above
+
+    command.run(group, config, bootstrap_servers, kubeconfig, output)
 
 
 @app.command()

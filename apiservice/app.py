@@ -35,7 +35,8 @@ logger = logging.getLogger(__name__)
 class ApiServer:
     """The ASGI application of the HTTPS port.
 
-    `of_both_ports`: the routes of `health`. `count_read` receives each read's metric, "upstream" or "other", and code.
+    `of_both_ports`: the routes of `health`. `others`: those of this port alone. `count_read` receives each read's
+    metric, "upstream" or "other", and code.
     """
 
     def __init__(
@@ -48,10 +49,11 @@ class ApiServer:
         count_read: Callable[[str, int], None],
         version: str,
         upstreams: Sequence[Upstreams] = (),
+        others: Sequence[APIRouter] = (),
     ) -> None:
         names = {api.group: partial(self._names, api) for api in apis}
         without_metric = discovery.routes_without_metric(names)
-        routers = (of_both_ports, discovery.routes(names), without_metric, openapi.routes(names, version))
+        routers = (of_both_ports, *others, discovery.routes(names), without_metric, openapi.routes(names, version))
         self._others = _framework(*routers)
         self._apis, self._replies = apis, replies
         self._upstreams = {group.path: each for each in upstreams for group in each.groups}

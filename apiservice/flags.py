@@ -4,13 +4,17 @@ Imports nothing heavy, so that `--help` is fast."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from adapter.command_line import whole_number
 
+if TYPE_CHECKING:
+    from adapter.settings.models import Settings
+
 LogLevel = Literal["debug", "info", "warning", "error"]
+Output = Literal["table", "json", "csv"]
 
 port = whole_number(0, 65535)
 
@@ -25,12 +29,32 @@ def seconds(text: str | float) -> float:
         raise typer.BadParameter(str(error)) from error
 
 
+Config = Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML).")]
+BootstrapServers = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT[,HOST:PORT]", help="Watch this one cluster, instead of --config.")
+]
+
+
+def given_settings(config: Path | None, bootstrap_servers: str | None) -> "Settings":
+    """Returns the settings that these flags give. Raises SettingsInvalid."""
+    from adapter.errors import SettingsInvalid  # noqa: PLC0415 - see the module
+    from adapter.metrics.definitions import SERVED  # noqa: PLC0415 - see the module
+    from adapter.settings import file  # noqa: PLC0415 - see the module
+
+    match config, bootstrap_servers:
+        case None, None:
+            raise SettingsInvalid(("--config FILE or --bootstrap-servers HOST:PORT is required",))
+        case Path(), None:
+            return file.load(config, SERVED)
+        case None, str():
+            return file.from_bootstrap_servers(bootstrap_servers)
+    raise SettingsInvalid(("--config and --bootstrap-servers cannot be used together",))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flags:
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML).")] = None
-    bootstrap_servers: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT[,HOST:PORT]", help="Watch this one cluster, instead of --config.")
-    ] = None
+    config: Config = None
+    bootstrap_servers: BootstrapServers = None
     bind_address: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address of the HTTPS server; :: means IPv6 and IPv4.")
     ] = "::"

@@ -31,14 +31,13 @@ from adapter.conditions import (
 from adapter.errors import AdapterError, SettingsInvalid
 from adapter.history.writer_election import process_name
 from adapter.memory.keeper import Exchange
-from adapter.metrics.definitions import SERVED
 from adapter.overview.series import CONTENT_TYPE, GroupSeries
 from adapter.reload.live_metrics import LiveMetrics
 from adapter.reload.settings_watch import SettingsWatch
 from adapter.repeating import Repeated
-from adapter.settings import file as settings_file
 from adapter.settings.models import Settings
 from adapter.telemetry import HistoryTelemetry, Telemetry
+from apiservice import explanations
 from apiservice.api_group import API_GROUPS, CUSTOM, EXTERNAL
 from apiservice.app import ApiServer, create_metrics_app
 from apiservice.auth import cluster_settings
@@ -57,7 +56,7 @@ from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.cluster_api.reviews import ClusterReviews
 from apiservice.cluster_api.watch import Watch
 from apiservice.events import Events
-from apiservice.flags import Flags
+from apiservice.flags import Flags, given_settings
 from apiservice.http import health
 from apiservice.http.group_series import GroupSeriesRoute
 from apiservice.http.server import Listener, Stages, listen, place_of, serve
@@ -143,21 +142,10 @@ def _plain_socket(flags: Flags) -> socket.socket:
 
 
 def _settings(flags: Flags) -> Settings:
-    settings = _given_settings(flags)
+    settings = given_settings(flags.config, flags.bootstrap_servers)
     if settings.history.location is not None and importlib.util.find_spec("pyarrow") is None:
         raise SettingsInvalid((NO_HISTORY,))
     return settings
-
-
-def _given_settings(flags: Flags) -> Settings:
-    match flags.config, flags.bootstrap_servers:
-        case None, None:
-            raise SettingsInvalid(("--config FILE or --bootstrap-servers HOST:PORT is required",))
-        case Path() as config, None:
-            return settings_file.load(config, SERVED)
-        case None, str(servers):
-            return settings_file.from_bootstrap_servers(servers)
-    raise SettingsInvalid(("--config and --bootstrap-servers cannot be used together",))
 
 
 def _serving_files(flags: Flags, stack: contextlib.ExitStack) -> PairFiles:
@@ -215,6 +203,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         count_read=telemetry.count_read,
         version=version,
         upstreams=upstreams,
+        others=(explanations.routes(_explain(metrics, autoscalers), replies),),
     )
     authentication = _authentication(client, tls, callers, conditions)
     is_managing = prepared.service is not None and flags.tls_cert_file is None and flags.cert_dir is None
@@ -318,6 +307,12 @@ def _shadows(autoscalers: Autoscalers, metrics: LiveMetrics, telemetry: Telemetr
     shadows = Shadower(lambda: autoscalers.current, lambda: metrics.current)
     telemetry.registry.register(shadows)
     return shadows
+
+
+def _explain(metrics: LiveMetrics, autoscalers: Autoscalers) -> explanations.Explain:
+    return lambda group, namespace: explanations.explained(
+        group, metrics.current, metrics.settings, clock, autoscalers.current, namespace
+    )
 
 
 def _series(metrics: LiveMetrics, conditions: Conditions) -> GroupSeriesRoute:

@@ -326,6 +326,8 @@ class Cycle:
             totals=totals_of(snapshot, treatment, values, np.arange(len(layout))),
             sharing_of=self._members.sharing_of,
             members_of=self._members.counted.get,
+            owned=self._members.owned,
+            statuses=self._commits.directory.statuses,
             judged_at=self._judged_at(now),
             ring=followed_by(self._ring, observed, snapshot, seen.start_received, now),
             owners=self._owners_of(layout, self._members.owned),

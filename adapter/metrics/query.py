@@ -1,6 +1,6 @@
 """Queries: the values of a metric that a label selector selects, or why there are none."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,6 +11,7 @@ from adapter.metrics.access import Access, Audience
 from adapter.metrics.aggregation import Folding, MetricValue, oldest_of
 from adapter.metrics.capacities import Capacities
 from adapter.metrics.definitions import DEFINITIONS, MetricDefinition, by_served_name
+from adapter.metrics.demand import window_of
 from adapter.metrics.fallbacks import LOOK_SECONDS, Asked, Fallbacks
 from adapter.metrics.members import MemberReading, groups_in, problems_of_members, values_of_members
 from adapter.metrics.partitions import Readable, readable_in
@@ -84,10 +85,10 @@ class Known(NamedTuple):
 
     chosen: Sequence[Selection]
     """Of the groups whose lag is known."""
-    left_out: frozenset[tuple[str, str]]
-    """Cluster and group of those whose lag is not."""
-    interval: float
-    """Between two cycles."""
+    left_out: Mapping[tuple[str, str], Problem]
+    """Cluster and group of those whose lag is not known, and why; the group is empty if it may have any name."""
+    window: float
+    """The seconds that a rate covers at least."""
 
 
 class Metrics:
@@ -165,7 +166,13 @@ class Metrics:
     def known(self) -> Known:
         """Returns what a listing of lags covers, whoever may read it."""
         chosen, left_out = self._selected(self._by_name[LAG], None, None, ()).listed()
-        return Known(chosen, frozenset(left_out), self._settings.collection.interval)
+        # Receipt times scatter, and that must not exclude the tick that is one window old.
+        interval = self._settings.collection.interval
+        return Known(chosen, left_out, window_of(interval) - interval / 2)
+
+    def views_for(self, namespace: str | None) -> Sequence[ClusterView]:
+        """Returns the views with only the groups that a reader in the namespace may read; None: all."""
+        return self._access.views_for(self._store.views, self.audience_of(namespace), None)
 
     def is_shaped(self, group: str) -> bool:
         """Whether a rule says how many replicas the group should have."""

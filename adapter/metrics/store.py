@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import count
 
-from adapter.cluster.groups import Assignment, MemberCount
+from adapter.cluster.groups import Assignment, GroupStatus, MemberCount, Owned
 from adapter.cluster.possible_groups import NO_POSSIBLE_GROUPS, PossibleGroups, any_group_possible
 from adapter.lag.layout import Layout
 from adapter.lag.owners import NO_OWNERS, Owners
@@ -43,6 +43,10 @@ class ClusterView:
     """Returns how the members of a group share the partitions of several topics."""
     members_of: Callable[[str], MemberCount | None] = lambda _: None
     """Returns how many members a group has; None if that is not known, as in a rebalance."""
+    owned: Mapping[str, Sequence[Owned]] = field(default_factory=dict)
+    """What is assigned to the members of each group, as it was last described; a group that is absent is not known."""
+    statuses: Mapping[str, GroupStatus] = field(default_factory=dict)
+    """What the coordinator of each group reported of it, where members can be described."""
     judged_at: Mapping[str, float] = field(default_factory=dict)
     """Group -> as of when it is judged whether its commits move, in monotonic seconds; if absent, as they were read."""
     ring: Ring = field(default_factory=empty_ring)

@@ -12,7 +12,6 @@ import numpy as np
 from adapter.columns import Flags, Indexes, Seconds
 from adapter.lag.demand import losses_in, rates_in, waits_in
 from adapter.lag.ring import Track
-from adapter.metrics.demand import window_of
 from adapter.metrics.query import Known
 from adapter.metrics.store import ClusterView
 from adapter.settings.models import Level
@@ -26,7 +25,8 @@ class Part(NamedTuple):
 
     view: ClusterView
     rows: Indexes
-    interval: float
+    window: float
+    """The seconds that a rate covers at least."""
 
     def starts(self, level: Level) -> Indexes:
         """Returns where each item begins in `rows`."""
@@ -52,10 +52,10 @@ def parts_of(known: Known, groups: Callable[[str, str], bool] = lambda _, __: Tr
                 waiting += of_group
                 size += sum(map(len, of_group))
             if size >= ROWS_AT_ONCE:
-                yield Part(view, np.concatenate(waiting), known.interval)
+                yield Part(view, np.concatenate(waiting), known.window)
                 waiting, size = [], 0
         if waiting:
-            yield Part(view, np.concatenate(waiting), known.interval)
+            yield Part(view, np.concatenate(waiting), known.window)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def _consumption(part: Part) -> Seconds:
 
 
 def _rate(part: Part, track: Track) -> Seconds:
-    return np.round(rates_in(track, part.rows, window_of(part.interval) - part.interval / 2).per_second, 3)
+    return np.round(rates_in(track, part.rows, part.window).per_second, 3)
 
 
 def _seconds_to_loss(part: Part) -> Seconds:

@@ -147,22 +147,21 @@ def test_the_number_of_replicas_is_that_of_the_groups_rule() -> None:
     ]
 
     text = text_of([view(ROWS)], rules=rules, series={})
-    assert 'kafka_consumergroup_replicas{cluster="main",group="mail"} 2.0\n' in text
+    assert 'kafka_consumergroup_replicas{cluster="main",group="mail"} 2\n' in text
     assert 'kafka_consumergroup_replicas{cluster="main",group="billing"}' not in text
 
 
 def test_in_kafka_exporters_dialect_names_and_labels_are_those_of_its_dashboards() -> None:
     text = text_of([view(ROWS)], series={"dialect": "kafka_exporter", "by": "partition"}).splitlines()
 
-    assert 'kafka_consumergroup_lag{cluster="main",consumergroup="mail",topic="orders",partition="0"} 9.0' in text
+    assert 'kafka_consumergroup_lag{cluster="main",consumergroup="mail",topic="orders",partition="0"} 9' in text
     assert (
-        'kafka_consumergroup_current_offset{cluster="main",consumergroup="mail",topic="orders",partition="0"} 1.0'
-        in text
+        'kafka_consumergroup_current_offset{cluster="main",consumergroup="mail",topic="orders",partition="0"} 1' in text
     )
-    assert 'kafka_consumergroup_lag_sum{cluster="main",consumergroup="billing",topic="orders"} 3.0' in text
-    assert 'kafka_topic_partition_current_offset{cluster="main",topic="orders",partition="0"} 10.0' in text
-    assert 'kafka_topic_partition_oldest_offset{cluster="main",topic="orders",partition="1"} 0.0' in text
-    assert 'kafka_topic_partitions{cluster="main",topic="orders"} 2.0' in text
+    assert 'kafka_consumergroup_lag_sum{cluster="main",consumergroup="billing",topic="orders"} 3' in text
+    assert 'kafka_topic_partition_current_offset{cluster="main",topic="orders",partition="0"} 10' in text
+    assert 'kafka_topic_partition_oldest_offset{cluster="main",topic="orders",partition="1"} 0' in text
+    assert 'kafka_topic_partitions{cluster="main",topic="orders"} 2' in text
 
 
 def test_by_topic_the_offsets_of_a_topic_are_summed_up_once_however_many_groups_read_it() -> None:
@@ -174,7 +173,7 @@ def test_by_topic_the_offsets_of_a_topic_are_summed_up_once_however_many_groups_
 def test_the_label_of_the_cluster_can_have_another_name() -> None:
     text = text_of([view(ROWS)], series={"clusterLabel": "kafka"})
 
-    assert 'kafka_consumergroup_lag{kafka="main",group="mail",topic="orders"} 9.0\n' in text
+    assert 'kafka_consumergroup_lag{kafka="main",group="mail",topic="orders"} 9\n' in text
 
 
 def test_beyond_the_limit_whole_groups_are_left_out_and_a_condition_says_so() -> None:
@@ -227,8 +226,8 @@ def test_groups_of_two_clusters_with_one_name_are_different_series() -> None:
     clusters = [cluster("east"), cluster("west")]
     text = text_of([view(ROWS, "east"), view(ROWS, "west")], clusters=clusters, series={})
 
-    assert 'kafka_consumergroup_lag{cluster="east",group="mail",topic="orders"} 9.0\n' in text
-    assert 'kafka_consumergroup_lag{cluster="west",group="mail",topic="orders"} 9.0\n' in text
+    assert 'kafka_consumergroup_lag{cluster="east",group="mail",topic="orders"} 9\n' in text
+    assert 'kafka_consumergroup_lag{cluster="west",group="mail",topic="orders"} 9\n' in text
 
 
 def test_many_lines_come_in_pieces() -> None:

@@ -3,11 +3,12 @@
 import asyncio
 import json
 import threading
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import unquote
 
+from fastapi import APIRouter
 from starlette.types import ASGIApp
 
 from adapter.conditions import Conditions, Definition
@@ -197,8 +198,12 @@ class House:
 
     def __post_init__(self) -> None:
         self.stopping = threading.Event()
+        self.app = self.app_with(lambda _: ())
+
+    def app_with(self, others: Callable[[Replies], Sequence[APIRouter]]) -> ApiServer:
+        """The application with further routes."""
         replies = Replies(self.clock)
-        self.app = ApiServer(
+        return ApiServer(
             [
                 MetricReads(group, lambda: cast("Metrics", self.metrics), replies, self.pods.get, self.kind_of)
                 for group in self.groups
@@ -209,6 +214,7 @@ class House:
             count_read=lambda metric, code: self.counted.append((metric, code)),
             version="0.1.0",
             upstreams=self.upstreams,
+            others=others(replies),
         )
 
     async def kind_of(self, resource: str) -> tuple[str, str] | None:

@@ -1,0 +1,59 @@
+"""Clusters that are read for a while in this process, without serving: for commands that show what they find."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from threading import Event
+
+from adapter import clock
+from adapter.collector.cycle import Completeness
+from adapter.collector.threads import Collector, collectors_of, stop_all
+from adapter.errors import AdapterError
+from adapter.metrics.query import Metrics
+from adapter.metrics.store import Store
+from adapter.settings.models import Settings
+from adapter.telemetry import Telemetry
+
+PATIENCE_SECONDS = 15.0
+"""A cluster that can be read only in part is shown after this time."""
+STOP_SECONDS = 5.0
+POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    metrics: Metrics
+    store: Store
+    collectors: tuple[Collector, ...]
+
+    @property
+    def troubles(self) -> dict[str, str]:
+        """Returns the clusters of which nothing can be read, and why."""
+        failed = (each for each in self.collectors if each.completeness is Completeness.FAILED)
+        return {each.name: each.trouble for each in failed}
+
+    def wait(self) -> None:
+        """Waits until every cluster has been read. Raises AdapterError if none can be."""
+        ends, pause = clock.monotonic() + PATIENCE_SECONDS, Event()
+        while not all(_is_read(each) for each in self.collectors) and clock.monotonic() < ends:
+            pause.wait(POLL_SECONDS)
+        if len(self.troubles) == len(self.collectors):
+            lines = [f"cluster {name} cannot be read: {why}" for name, why in self.troubles.items()]
+            raise AdapterError("\n".join(lines))
+
+
+@contextlib.contextmanager
+def reading(settings: Settings) -> Iterator[Reading]:
+    """Reads the clusters of the settings at their interval until the block ends."""
+    store = Store(cluster.name for cluster in settings.clusters)
+    collectors = tuple(collectors_of(settings, store, Telemetry(), clock).values())
+    for collector in collectors:
+        collector.start()
+    try:
+        yield Reading(Metrics(settings, store, clock), store, collectors)
+    finally:
+        stop_all(collectors, STOP_SECONDS)
+
+
+def _is_read(collector: Collector) -> bool:
+    return collector.has_read_everything or collector.completeness is Completeness.FAILED

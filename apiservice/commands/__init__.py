@@ -1,0 +1,1 @@
+"""The commands that show what they find, each in a file of its own."""

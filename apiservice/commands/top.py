@@ -1,0 +1,123 @@
+"""`kafka-lag-adapter top`: the groups of one or more clusters, read by this process, the most urgent first."""
+
+import contextlib
+import csv
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from adapter import clock
+from adapter.clock import utc_text
+from adapter.collector.once import Reading, reading
+from adapter.metrics.demand import WINDOW_SECONDS
+from adapter.overview.lines import GroupLine, lines_of
+from adapter.settings.models import Settings
+from apiservice.commands.cells import HEADINGS, RIGHT, cells_of
+from apiservice.commands.screen import show
+from apiservice.flags import Output, given_settings
+
+Look = Callable[[], list[GroupLine]]
+Write = Callable[[Sequence[GroupLine]], None]
+TIME = "at"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    config: Path | None
+    bootstrap_servers: str | None
+    interval: float
+    """Seconds between two cycles."""
+    after: float
+    """Seconds to read before the first table, so that there are rates and waits in it."""
+    once: bool
+    output: Output
+
+
+def run(options: Options) -> None:
+    """Shows the groups once, or until the user ends it. Raises AdapterError if no cluster can be read."""
+    settings = _hurried(given_settings(options.config, options.bootstrap_servers), options.interval)
+    several = len(settings.clusters) > 1
+    with _ended_by_the_user(), reading(settings) as clusters:
+        began = clock.monotonic()
+        clusters.wait()
+        Event().wait(options.after)
+
+        def look() -> list[GroupLine]:
+            return _lines(clusters, clock.monotonic() - began - options.interval)
+
+        if options.output == "table" and not options.once and sys.stdin.isatty() and sys.stdout.isatty():
+            show(look, options.interval, names_cluster=several)
+        else:
+            _write(look, options, names_cluster=several)
+
+
+@contextlib.contextmanager
+def _ended_by_the_user() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        pass
+    except BrokenPipeError:
+        # As in `| head`; the interpreter's own flush at the end would fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _write(look: Look, options: Options, *, names_cluster: bool) -> None:
+    write = _writer(options.output, is_only=options.once, names_cluster=names_cluster)
+    write(look())
+    while not options.once:
+        Event().wait(options.interval)
+        write(look())
+
+
+def _hurried(settings: Settings, interval: float) -> Settings:
+    longest = max(settings.collection.max_age, 3 * interval)
+    collection = settings.collection.model_copy(update={"interval": interval, "max_age": longest})
+    return settings.model_copy(update={"collection": collection})
+
+
+def _lines(clusters: Reading, followed: float) -> list[GroupLine]:
+    """A rate covers what was followed so far, until that is as much as the adapter's rates cover."""
+    known = clusters.metrics.known()
+    return lines_of(known._replace(window=min(known.window, max(followed, 0.0) or WINDOW_SECONDS)))
+
+
+def _writer(output: Output, *, is_only: bool, names_cluster: bool) -> Write:
+    match output:
+        case "json":
+            return lambda lines: _print(json.dumps(_document(lines), indent=2 if is_only else None))
+        case "csv":
+            _rows([TIME, *(field.name for field in fields(GroupLine))])
+            return lambda lines: _rows(*([_now(), *asdict(line).values()] for line in lines))
+        case "table":
+            return lambda lines: _print(plain_table(lines, names_cluster=names_cluster))
+
+
+def plain_table(lines: Sequence[GroupLine], *, names_cluster: bool) -> str:
+    rows = [HEADINGS, *(cells_of(line, names_cluster=names_cluster) for line in lines)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [">" if heading in RIGHT else "<" for heading in HEADINGS]
+    cells = ([f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)] for row in rows)
+    return "\n".join("  ".join(row).rstrip() for row in cells)
+
+
+def _document(lines: Sequence[GroupLine]) -> dict[str, Any]:
+    return {TIME: _now(), "groups": [asdict(line) for line in lines]}
+
+
+def _rows(*rows: Sequence[object]) -> None:
+    csv.writer(sys.stdout, lineterminator="\n").writerows(rows)
+    sys.stdout.flush()
+
+
+def _print(text: str) -> None:
+    print(text, flush=True)
+
+
+def _now() -> str:
+    return utc_text(clock.time())

@@ -1,0 +1,199 @@
+"""Why a group has its lag, and what the HPAs that ask for it make of that: gathered, as text, and as JSON."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from adapter.clock import Clock
+from adapter.errors import AdapterError, one_line
+from adapter.metrics.query import LAG, Metrics
+from adapter.metrics.selection import named
+from adapter.overview.explanation import Explanation, PartitionLine, explanations_of
+from adapter.settings.models import Settings
+from adapter.verdicts.hpa import HpaInvalid
+from apiservice.api_group import EXTERNAL
+from apiservice.autoscalers.arithmetic import Arithmetic, simulated
+from apiservice.autoscalers.autoscaler import Autoscaler, AutoscalerCondition, Source, UsedMetric
+from apiservice.http.replies import encoded, json_reply
+from apiservice.metrics_api.reads import Replies
+
+Explain = Callable[[str, str | None], "Explained"]
+"""The group, and the namespace of the reader; None: a reader of everything. Raises Refused."""
+HEADINGS = ("PARTITION", "STATE", "COMMITTED", "END", "LAG", "AGE", "OWNER", "WHY")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadValue:
+    """One of the HPA's metrics, and what a read of it returns now."""
+
+    metric: str
+    target_type: str
+    target: str
+    value: str
+    """Empty if it is refused."""
+    refusal: str
+
+
+@dataclass(frozen=True, slots=True)
+class HpaLine:
+    namespace: str
+    name: str
+    scales: str
+    minimum: int
+    maximum: int
+    current: int
+    desired: int
+    """By its status, like `current`."""
+    values: tuple[ReadValue, ...]
+    arithmetic: Arithmetic | None
+    """None if it cannot be followed."""
+    has_other_metrics: bool
+    conditions: tuple[AutoscalerCondition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    groups: tuple[Explanation, ...]
+    hpas: tuple[HpaLine, ...]
+
+
+def explained(
+    group: str,
+    metrics: Metrics,
+    settings: Settings,
+    clock: Clock,
+    autoscalers: Sequence[Autoscaler],
+    namespace: str | None = None,
+) -> Explained:
+    """Raises NoMatch if no cluster knows the group, and ValueUnavailable if one may."""
+    groups = explanations_of(group, metrics, settings, clock, namespace)
+    asking = [each for each in autoscalers if namespace in {None, each.namespace} and _asks(each, group, metrics)]
+    return Explained(groups, tuple(_line(each, metrics) for each in asking))
+
+
+def _asks(autoscaler: Autoscaler, group: str, metrics: Metrics) -> bool:
+    own = (metrics.named_groups.get(each.name.lower(), (None, ""))[1] for each in autoscaler.metrics)
+    return any(group in (named(each.selector, "group") or ()) for each in autoscaler.metrics) or group in own
+
+
+def _line(autoscaler: Autoscaler, metrics: Metrics) -> HpaLine:
+    read = {metric: _read(metric, metrics, autoscaler.namespace) for metric in autoscaler.metrics}
+    try:
+        arithmetic = simulated(autoscaler, {metric: milli for metric, (milli, _) in read.items()})
+    except HpaInvalid:
+        arithmetic = None
+    target = autoscaler.target
+    return HpaLine(
+        namespace=autoscaler.namespace,
+        name=autoscaler.name,
+        scales=f"{target.kind}/{target.name}",
+        minimum=autoscaler.minimum,
+        maximum=autoscaler.maximum,
+        current=autoscaler.current_replicas,
+        desired=autoscaler.desired_replicas,
+        values=tuple(value for _, value in read.values()),
+        arithmetic=arithmetic,
+        has_other_metrics=autoscaler.has_other_metrics,
+        conditions=autoscaler.conditions,
+    )
+
+
+def _read(metric: UsedMetric, metrics: Metrics, namespace: str) -> tuple[int | None, ReadValue]:
+    """Returns thousandths, and the same in words."""
+    milli, refusal = None, ""
+    if metric.source is Source.PODS:
+        refusal = "a Pods metric has a value for each pod; the HPA's status has their mean"
+    else:
+        try:
+            milli = sum(each.milli for each in metrics.read(metric.name, metric.selector, namespace).values)
+        except AdapterError as error:
+            refusal = str(error)
+    value = "" if milli is None else f"{milli / 1000:g}"
+    return milli, ReadValue(metric.name, metric.target_type, metric.target, value, refusal)
+
+
+def text_of(what: Explained) -> str:
+    parts = [*map(_of_group, what.groups), *map(_of_hpa, what.hpas)]
+    return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
+
+
+def document_of(what: Explained) -> dict[str, Any]:
+    return asdict(what)
+
+
+def _of_group(one: Explanation) -> Iterator[str]:
+    yield one_line(one.summary)
+    yield ""
+    yield f"rule: {one_line(one.rule)}"
+    for served in one.served:
+        yield f"{served.metric}: {served.value or one_line(served.refusal)}"
+    yield ""
+    rows = [HEADINGS, *map(_cells, one.partitions)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _cells(line: PartitionLine) -> tuple[str, ...]:
+    numbers = (line.committed, line.log_end, line.lag)
+    age = "-" if line.age is None else f"{line.age:.0f}s"
+    name = f"{line.topic}/{line.partition}"
+    shown = ("-" if number is None else str(number) for number in numbers)
+    return one_line(name), line.state, *shown, age, one_line(line.owner) or "-", one_line(line.why)
+
+
+def _of_hpa(hpa: HpaLine) -> Iterator[str]:
+    yield f"HPA {hpa.namespace}/{hpa.name} scales {hpa.scales} from {hpa.minimum} to {hpa.maximum} replicas"
+    for read in hpa.values:
+        target = f"target {read.target_type} {read.target}"
+        yield f"  reads {read.metric}: {read.value or one_line(read.refusal)} ({target})"
+    if hpa.has_other_metrics:
+        yield "  also reads metrics that are not this adapter's, which may ask for more replicas"
+    if hpa.arithmetic is not None:
+        yield from _of_arithmetic(hpa.arithmetic, hpa.current)
+    yield f"  its status: {hpa.current} replicas now, {hpa.desired} desired"
+    for condition in hpa.conditions:
+        yield f"  {condition.type} {condition.status}: {condition.reason}: {one_line(condition.message)}"
+
+
+def _of_arithmetic(steps: Arithmetic, current: int) -> Iterator[str]:
+    if steps.ratio is not None:
+        yield f"  ratio of value and target with {current} replicas: {steps.ratio:.3g}"
+    yield f"  by the metric and the tolerance: {steps.asked}"
+    for before, after, what in (
+        (steps.asked, steps.by_policies, "the policies of one period"),
+        (steps.by_policies, steps.by_range, "minReplicas and maxReplicas"),
+        (steps.by_range, steps.desired, "the stabilization windows"),
+    ):
+        if after != before:
+            yield f"  {what} make it {after}"
+    yield f"  so a controller that has just started desires {steps.desired}"
+
+
+def routes(explain: Explain, replies: Replies) -> APIRouter:
+    """For readers of everything, and below the API group for those who may read the lag in a namespace."""
+    router = APIRouter()
+
+    async def answer(group: str, namespace: str | None, output: str) -> Response:
+        def made() -> Response:
+            what = explain(group, namespace)
+            if output == "json":
+                return json_reply(encoded(document_of(what)))
+            content_type = {"content-type": "text/plain; charset=utf-8"}
+            return json_reply(text_of(what).encode("utf-8", "backslashreplace"), headers=content_type)
+
+        # A group may have very many partitions.
+        return await asyncio.get_running_loop().run_in_executor(replies.thread, made)
+
+    @router.get("/explain/{group:path}")
+    async def for_everything(group: str, output: str = "text") -> Response:
+        return await answer(group, None, output)
+
+    @router.get(f"{EXTERNAL.path}/namespaces/{{namespace}}/{LAG}/{{group:path}}")
+    async def in_namespace(namespace: str, group: str, output: str = "text") -> Response:
+        return await answer(group, namespace, output)
+
+    return router
