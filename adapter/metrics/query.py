@@ -175,9 +175,9 @@ class Metrics:
         return self._access.views_for(self._store.views, self.audience_of(namespace), None)
 
     def is_shaped(self, group: str) -> bool:
-        """Whether a rule says how many replicas the group should have."""
+        """Whether a rule says how many replicas the group should have, or which promise it must keep."""
         rule = self._settings.rule_for(group)
-        return rule is not None and rule.replicas is not None
+        return rule is not None and (rule.replicas is not None or rule.objective is not None)
 
     def look(self) -> None:
         """Notes which values with a fallback are refused, and what members of groups with an objective can read; call

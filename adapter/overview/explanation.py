@@ -8,7 +8,6 @@ import numpy as np
 
 from adapter.clock import Clock
 from adapter.columns import NEVER, NO_COMMIT, NOT_KNOWN
-from adapter.errors import MetricUnknown
 from adapter.lag.snapshot import State
 from adapter.lag.values import states_of
 from adapter.metrics.problems import Problem, Reason, Refused, refused
@@ -102,7 +101,8 @@ def _explained(
     status, counted = view.statuses.get(group), view.members_of(group)
     labels = {"cluster": view.cluster, "group": group}
     asked = [Requirement(key, Operator.IN, frozenset({value})) for key, value in labels.items()]
-    served = tuple(_served(metrics, metric, asked, namespace) for metric in metrics.names if _is_of_groups(metric))
+    read = (_served(metrics, metric, asked, namespace) for metric in metrics.names if _is_of_groups(metric))
+    served = tuple(each for each in read if each is not None)
     partitions = tuple(_partitions(view, group, clock.monotonic(), settings.collection.max_age))
     (lag,) = (each for each in served if each.metric == LAG)
     state, members = "" if status is None else status.phase.value, None if counted is None else counted.members
@@ -115,11 +115,13 @@ def _is_of_groups(metric: str) -> bool:
     return metric.startswith("kafka_consumergroup_")
 
 
-def _served(metrics: Metrics, metric: str, asked: Sequence[Requirement], namespace: str | None) -> Served:
+def _served(metrics: Metrics, metric: str, asked: Sequence[Requirement], namespace: str | None) -> Served | None:
+    """Returns None for what the settings do not ask for."""
     try:
         reading = metrics.read(metric, asked, namespace)
-    except (Refused, MetricUnknown) as error:
-        return Served(metric, "", str(error))
+    except Refused as error:
+        is_wanted = all(problem.reason is not Reason.NOT_CONFIGURED for problem in error.problems)
+        return Served(metric, "", str(error)) if is_wanted else None
     total = sum(each.milli for each in reading.values)
     labels = reading.values[0].labels.get("bound", "")
     return Served(metric, f"{total / 1000:g}{f' ({labels})' if labels else ''}" if total % 1000 else f"{total // 1000}")

@@ -42,7 +42,7 @@ def duration(seconds: float) -> str:
 
 
 def _wait(line: GroupLine) -> str:
-    if line.wait is None:
+    if line.wait is None or (line.wait_is_bound and line.wait < 1):
         return UNKNOWN
     return f">{duration(line.wait)}" if line.wait_is_bound else duration(line.wait)
 

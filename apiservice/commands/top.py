@@ -14,7 +14,6 @@ from typing import Any
 from adapter import clock
 from adapter.clock import utc_text
 from adapter.collector.once import Reading, reading
-from adapter.metrics.demand import WINDOW_SECONDS
 from adapter.overview.lines import GroupLine, lines_of
 from adapter.settings.models import Settings
 from apiservice.commands.cells import HEADINGS, RIGHT, cells_of
@@ -43,12 +42,13 @@ def run(options: Options) -> None:
     settings = _hurried(given_settings(options.config, options.bootstrap_servers), options.interval)
     several = len(settings.clusters) > 1
     with _ended_by_the_user(), reading(settings) as clusters:
-        began = clock.monotonic()
         clusters.wait()
+        began = clock.monotonic()
         Event().wait(options.after)
 
         def look() -> list[GroupLine]:
-            return _lines(clusters, clock.monotonic() - began - options.interval)
+            # The newest offsets may be as old as a cycle takes, beside the time since it.
+            return _lines(clusters, max(clock.monotonic() - began - 2 * options.interval, options.interval))
 
         if options.output == "table" and not options.once and sys.stdin.isatty() and sys.stdout.isatty():
             show(look, options.interval, names_cluster=several)
@@ -84,7 +84,7 @@ def _hurried(settings: Settings, interval: float) -> Settings:
 def _lines(clusters: Reading, followed: float) -> list[GroupLine]:
     """A rate covers what was followed so far, until that is as much as the adapter's rates cover."""
     known = clusters.metrics.known()
-    return lines_of(known._replace(window=min(known.window, max(followed, 0.0) or WINDOW_SECONDS)))
+    return lines_of(known._replace(window=min(known.window, followed)))
 
 
 def _writer(output: Output, *, is_only: bool, names_cluster: bool) -> Write:

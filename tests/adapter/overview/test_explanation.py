@@ -119,6 +119,12 @@ def test_every_metric_of_the_group_is_served_or_refused() -> None:
     assert "has not been described" in served["kafka_consumergroup_members"].refusal
 
 
+def test_what_the_settings_do_not_ask_for_is_not_shown() -> None:
+    (one,) = explained(view({("billing", "orders", 0): row(7, 10)}))
+
+    assert "kafka_consumergroup_replicas" not in {each.metric for each in one.served}
+
+
 def test_a_group_of_two_clusters_has_two_explanations() -> None:
     rows = {("billing", "orders", 0): row(7, 10)}
     given = settings(clusters=[cluster("east"), cluster("west")])

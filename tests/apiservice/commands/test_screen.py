@@ -105,6 +105,12 @@ def test_a_wait_that_is_a_lower_bound_says_so() -> None:
     assert cells_of(LINES[1], names_cluster=False)[4] == ">66m"
 
 
+def test_a_lower_bound_of_no_time_is_no_wait() -> None:
+    line = GroupLine("main", "mail", "", Attention.LAGGING, lag=7, wait=0.0, wait_is_bound=True)
+
+    assert cells_of(line, names_cluster=False)[4] == "-"
+
+
 def test_names_cannot_write_to_the_terminal() -> None:
     line = GroupLine("main", "a\x1b[2Jb\nc", "", Attention.NONE)
 
