@@ -26,6 +26,8 @@ from benchmarks.reads import (
     under_strangers,
 )
 from benchmarks.rig.cluster import rig, say
+from benchmarks.scaling import speed
+from benchmarks.scaling import table as scaling
 from local.processes import RigError, exit_on_sigterm, scratch
 
 # Measured before brokers and control plane are started, which would take part of the machine.
@@ -39,6 +41,8 @@ ALONE: dict[str, Callable[[Path, Effort], Table]] = {
     "spark-compact": compact.measure,
     "spark-report": report.measure,
     "spark-scale": scale.measure,
+    "scaling": scaling.measure,
+    "scaling-speed": speed.measure,
 }
 # The HPAs of the last one stay, and would add their reads to every other.
 ON_RIG = {

@@ -149,6 +149,9 @@ class Controllers:
 
     def _limit(self, now: float, policies: "_Policies", lanes: Indexes, spec: Counts) -> Counts:
         """Returns the most or the least replicas that the policies of one direction allow some lanes."""
+        longest = policies.longest_of_all
+        if not (self.added.has_within(now, longest) or self.removed.has_within(now, longest)):
+            return policies.limit(lanes, spec[np.newaxis], spec)
         starts = [
             self._replicas_before(now, longest, seconds[lanes], lanes, spec)
             for longest, seconds in zip(policies.longest_of_row, policies.seconds, strict=True)
@@ -223,6 +226,7 @@ class _Policies:
                 self._value[row, lane] = policy.value
         self.longest: Seconds = self.seconds.max(axis=0, initial=0.0)
         self.longest_of_row: list[float] = self.seconds.max(axis=1, initial=0.0).tolist()
+        self.longest_of_all = max(self.longest_of_row, default=0.0)
         self._sign = -1 if rules and isinstance(rules[0], ScaleDown) else 1
         self._is_disabled, self._takes_least = (
             np.array([each.select_policy == policy for each in rules], np.bool_) for policy in ("Disabled", "Min")

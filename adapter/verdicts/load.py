@@ -1,4 +1,4 @@
-"""What arrives in a group, minute by minute, and how long what waits has waited."""
+"""What arrives in a group and happens to it, minute by minute, and how long what waits has waited."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -10,6 +10,10 @@ from adapter.columns import Seconds
 from adapter.verdicts.plant import Messages
 
 MINUTE = 60.0
+_ROUNDED = 1 - 1e-9
+"""Of what waits: otherwise, rounding would make a message as old as the one that came before a pause."""
+_SOME = 1e-9
+"""The weight of no other partition."""
 WAITS_FROM = 0.5
 """Messages: fewer are a remainder of the arithmetic."""
 
@@ -26,6 +30,25 @@ class Load:
     """Messages that waited at the start."""
     wait_seconds: float = 0.0
     """How long the oldest of these had waited."""
+    weights: Messages | None = None
+    """How much partitions get, compared with one another; None: all but the busiest get the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """What happens to a group besides its load, minute by minute; None: nothing."""
+
+    capacity: Messages | None = None
+    """What a member can do, as a share of its usual capacity."""
+    stopped_seconds: Seconds | None = None
+    """For which no member reads, from the beginning of the minute on."""
+    replaced: Messages | None = None
+    """Members that a new one takes the place of, as in a rolling update: each leaves, and the new one joins."""
+    partitions: tuple[int, int] | None = None
+    """How many partitions there are at first, and the minute in which the others are added. For one topic."""
+
+
+NO_EVENTS = Events()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,36 +58,45 @@ class Curves:
     times: Seconds
     busiest: Messages
     others: Messages
-    """In each of the other partitions."""
+    """In each of the other partitions, for a weight of 1."""
 
     @classmethod
-    def of(cls, load: Load, partitions: int) -> Self:
+    def of(cls, load: Load, partitions: int, events: Events = NO_EVENTS) -> Self:
         produced = _filled(load.produced)
-        share = np.full(len(produced), 1 / partitions)
-        if load.largest_share is not None and partitions > 1:
-            share = np.clip(np.nan_to_num(load.largest_share, nan=1 / partitions), 1 / partitions, 1.0)
-        of_others = (1 - share) / max(1, partitions - 1)
-        usual = float((produced * share).sum() / produced.sum()) if produced.any() else 1 / partitions
+        share, others = _shares(load, partitions, events)
+        usual = float((produced * share).sum() / produced.sum()) if produced.any() else float(share[0])
         started = load.wait_seconds or (load.lag * MINUTE / max(float(produced.mean()), 1.0)) or 1.0
         times = np.concatenate([[-started], np.arange(len(produced) + 1) * MINUTE])
-        first = (load.lag * usual, load.lag * (1 - usual) / max(1, partitions - 1))
+        first = (load.lag * usual, load.lag * (1 - usual) / others[0])
         return cls(
             times,
             *(
                 np.concatenate([[-waiting], np.zeros(1), np.cumsum(produced * of_one)])
-                for waiting, of_one in zip(first, (share, of_others), strict=True)
+                for waiting, of_one in zip(first, (share, (1 - share) / others), strict=True)
             ),
         )
 
-    def wait(self, busiest: NDArray[np.float32], others: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Returns the age of the oldest message at the end of each minute, from what waits in the partitions with most:
-        the messages of a partition are read in their order."""
-        ends = self.times[2:]
+    def rates(self, now: float, seconds: float) -> tuple[float, float]:
+        """Returns the messages per second of the busiest partition and of another one, over the last seconds."""
+        first = max(now - seconds, 0.0)
+        times = (first, now)
+        busiest, others = (np.interp(times, self.times, curve) for curve in (self.busiest, self.others))
+        over = max(now - first, 1.0)
+        return float(busiest[1] - busiest[0]) / over, float(others[1] - others[0]) / over
+
+    def wait(self, first: int, busiest: Messages, others: Messages) -> Seconds:
+        """Returns the age of the oldest message at the end of each minute from `first` on, from what waits where most
+        waits for its weight: the messages of a partition are read in their order."""
+        ends = slice(first + 2, first + 2 + len(busiest))
         ages = [
-            np.where(waiting > WAITS_FROM, ends - np.interp(curve[2:] - waiting, curve, self.times), 0.0)
+            np.where(
+                waiting > WAITS_FROM,
+                self.times[ends] - np.interp(curve[ends] - waiting * _ROUNDED, curve, self.times),
+                0.0,
+            )
             for curve, waiting in ((self.busiest, busiest), (self.others, others))
         ]
-        return np.maximum(*ages).astype(np.float32)
+        return np.maximum(*ages)
 
 
 def _filled(produced: Messages) -> Messages:
@@ -74,3 +106,15 @@ def _filled(produced: Messages) -> Messages:
         return np.nan_to_num(produced)
     minutes = np.arange(len(produced))
     return np.interp(minutes, minutes[known], produced[known])
+
+
+def _shares(load: Load, partitions: int, events: Events) -> tuple[Messages, Messages]:
+    """Returns the busiest partition's share in each minute, and the weight of all others together."""
+    weights = np.ones(partitions) if load.weights is None else load.weights
+    minutes = np.arange(len(load.produced))
+    first, since = events.partitions or (partitions, 0)
+    others = np.where(minutes < since, weights[1:first].sum(), weights[1:].sum())
+    least = weights[0] / (weights[0] + others)
+    share = least if load.largest_share is None else np.nan_to_num(load.largest_share, nan=-1.0)
+    share = np.clip(np.where(share < 0, least, share), least, 1.0) if partitions > 1 else np.ones(len(minutes))
+    return share, np.maximum(others, _SOME)

@@ -7,7 +7,7 @@ from the share that is left, and is computed when rates change or partitions mov
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,9 @@ class Consumers:
     """Between two commits."""
     interval_seconds: float = 10.0
     """Between two samples of the adapter."""
+    table: Owners | None = field(default=None, compare=False)
+    """The owner of each partition (columns) by the number of members (rows), of an assignor that is not Kafka's; None:
+    that of `assignor`."""
 
     @property
     def width(self) -> int:
@@ -88,8 +91,8 @@ class Plant:
         exists = np.arange(width) < self._width[:, np.newaxis]
         self._weights: Messages = exists.astype(float) if weights is None else np.where(exists, weights, 0.0)
         self._weights[:, 0] = 0.0
-        self._by_weight = np.divide(1, self._weights, out=np.zeros_like(self._weights), where=self._weights > 0)
-        self._all_weights: Messages = self._weights.sum(axis=1)
+        self._by_weight, self._all_weights = np.zeros((lanes, width)), np.zeros(lanes)
+        self._weigh(np.arange(lanes))
         self._lanes: Indexes = np.arange(lanes)
         self._given = members
         self._members = np.minimum(members, self._most)
@@ -98,12 +101,13 @@ class Plant:
         """Those of members that are there, and of nobody."""
         self._partitions: Messages = waiting.copy()
         """What waited in each of them when this was computed last."""
-        shape = int(self._most.max()) + 1, lanes
+        shape = width + 1, lanes
         self._loads, self._weight_of, self._longest = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         self._before, self._left, self._gathered = np.zeros(shape), np.ones(shape), np.zeros(shape)
         self._net: Messages = np.zeros(shape)
         """By how much the loads grow in a second."""
         self._arriving = Arrivals(np.zeros(lanes), np.zeros(lanes))
+        self._working: Messages = self._capacity
         self._seconds: Seconds = np.zeros(lanes)
         """Since the shares were computed last."""
         self._busiest_gathered: Messages = np.zeros(lanes)
@@ -113,11 +117,46 @@ class Plant:
         self.lag: Messages = self._loads.sum(axis=0)
         """Messages that nobody has read."""
 
-    def arrive(self, arriving: Arrivals) -> None:
-        """Lets so many messages arrive from now on."""
+    def arrive(self, arriving: Arrivals, capacity: Messages | None = None) -> None:
+        """Lets so many messages arrive from now on. `capacity`: that of a member, as a share of the usual one."""
         self._share(_ALL)
         self._arriving = arriving
+        self._working = self._capacity if capacity is None else self._capacity * capacity
         self._find_net(_ALL)
+
+    def stop(self, seconds: Seconds) -> None:
+        """Lets no member of a lane read for so many seconds from now on."""
+        self._stopped += seconds
+        self._is_stopped = bool(self._stopped.any())
+
+    def replace(self, members: Messages) -> None:
+        """Lets so many members of each lane leave and new ones take their places, one after another."""
+        moved = np.where(self._stops_all, 1.0, 1 / np.maximum(self._members, 1))
+        self.stop(2 * members * moved * self._pause)
+
+    def grow(self, lane: int, group: Consumers, weights: Messages) -> None:
+        """Adds partitions to a lane, so that it is such a group."""
+        at = np.array([lane])
+        self._settle(at)
+        self._first_rows[lane] = len(self._tables)
+        self._tables = np.concatenate([self._tables, _tables([group], self._weights.shape[1])[1]])
+        self._most[lane] = self._most[lane] if self._is_shared[lane] else group.width
+        self._width[lane] = group.width
+        self._weights[lane, 1 : group.width] = weights[1:]
+        self._weigh(at)
+        self._move(at, np.minimum(self._given, self._most)[at])
+        self._find_net(at)
+
+    def is_rebalancing(self, lane: int) -> bool:
+        return bool(self._stopped[lane] > 0)
+
+    def assignment(self, lane: int) -> tuple[int, Owners]:
+        """Returns how many members have partitions, and which one has each partition; negative: nobody."""
+        return int(self._members[lane]), self._owners[lane, : self._width[lane]] - _NOBODY - 1
+
+    def weights(self, lane: int) -> Messages:
+        """Returns those of the existing partitions; the first one's has no meaning."""
+        return self._weights[lane, : self._width[lane]]
 
     def step(self, now: float, seconds: float, members: Counts) -> Messages:
         """Lets so many members of each group read for some seconds, until `now`. Returns what each group read."""
@@ -163,6 +202,11 @@ class Plant:
         waiting[:, 0] += self._busiest_gathered[lanes]
         return waiting
 
+    def _weigh(self, lanes: Indexes) -> None:
+        weights = self._weights[lanes]
+        self._by_weight[lanes] = np.divide(1, weights, out=np.zeros_like(weights), where=weights > 0)
+        self._all_weights[lanes] = weights.sum(axis=1)
+
     def _share(self, lanes: Indexes | slice) -> None:
         """Computes what is left of each message that waited, or has arrived since this was done last."""
         seconds, rows = self._seconds[lanes], slice(self._rows)
@@ -194,7 +238,7 @@ class Plant:
 
     def _work(self, lanes: Indexes | slice) -> Messages:
         """Returns what one member reads in a second. In a share group, all are one."""
-        return self._capacity[lanes] * np.where(self._is_shared[lanes], self._given[lanes], 1)
+        return self._working[lanes] * np.where(self._is_shared[lanes], self._given[lanes], 1)
 
     def _find_net(self, lanes: Indexes | slice) -> None:
         busiest, rows = self._arriving.busiest[lanes], slice(self._rows)
@@ -218,11 +262,16 @@ class Plant:
         moved = np.count_nonzero(owners != self._owners[lanes], axis=1) / self._width[lanes]
         self._stopped[lanes] += np.where(self._stops_all[lanes], 1.0, moved) * self._pause[lanes]
         self._is_stopped = self._is_stopped or bool(len(lanes))
-        self._partitions[lanes] = self.waiting(lanes)
+        self._settle(lanes)
         self._owners[lanes], self._members[lanes] = owners, members
         self._rows = max(self._rows, int(self._members.max()) + 1)
         self._divide(lanes)
         self._rows = int(self._members.max()) + 1
+
+    def _settle(self, lanes: Indexes) -> None:
+        """Computes what waits in each partition, so that partitions may move."""
+        self._partitions[lanes] = self.waiting(lanes)
+        self._left[:, lanes], self._gathered[:, lanes], self._busiest_gathered[lanes] = 1.0, 0.0, 0.0
 
     def _divide(self, lanes: Indexes) -> None:
         """Gives the partitions of some lanes to their owners."""
@@ -236,7 +285,6 @@ class Plant:
         np.maximum.at(longest, slots, (before * self._by_weight[lanes]).ravel())
         self._longest[:, lanes], self._weight_of[:, lanes] = longest.reshape(shape), weight_of
         self._loads[:, lanes], self._before[:, lanes] = loads, loads
-        self._left[:, lanes], self._gathered[:, lanes], self._busiest_gathered[lanes] = 1.0, 0.0, 0.0
 
     def _commit_some(self, now: float, seconds: float, read: Messages) -> None:
         """The latest commit within the step has all that was read until then."""
@@ -250,14 +298,19 @@ class Plant:
 
 def _tables(groups: Sequence[Consumers], width: int) -> tuple[Indexes, Owners]:
     """Returns the first row of each group in one table of the rows of owners."""
-    kinds = list(dict.fromkeys((group.partitions, group.assignor) for group in groups))
+    kinds = {(group.partitions, group.assignor, id(group.table)): group for group in groups}
     tables, firsts, first = [], {}, 0
-    for kind in kinds:
-        partitions, assignor = kind
-        table = _OF_ALL if assignor is None else owners_table(partitions, assignor)
+    for kind, group in kinds.items():
+        table = _table(group)
         padded = np.full((len(table), width), _NOBODY, np.int32)
-        padded[:, : sum(partitions)] = np.where(table == NOBODY, _NOBODY, table + 1)
+        padded[:, : group.width] = np.where(table == NOBODY, _NOBODY, table + 1)
         tables.append(padded)
         firsts[kind], first = first, first + len(table)
-    rows = np.array([firsts[group.partitions, group.assignor] for group in groups], np.intp)
+    rows = np.array([firsts[group.partitions, group.assignor, id(group.table)] for group in groups], np.intp)
     return rows, np.concatenate(tables)
+
+
+def _table(group: Consumers) -> Owners:
+    if group.table is not None:
+        return group.table
+    return _OF_ALL if group.assignor is None else owners_table(group.partitions, group.assignor)

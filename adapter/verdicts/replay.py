@@ -1,8 +1,9 @@
 """Groups and their autoscalers replayed minute by minute: what arrived in a group, who would have read it, and how long
 messages would have waited."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
@@ -10,22 +11,27 @@ from numpy.typing import NDArray
 
 from adapter.verdicts.controllers import DEFAULT_FLAGS, ControllerFlags
 from adapter.verdicts.load import MINUTE, Curves
-from adapter.verdicts.plant import Arrivals, Messages, Plant
-from adapter.verdicts.scalers import Autoscaled, Given, Lane, Scaler
+from adapter.verdicts.plant import Arrivals, Consumers, Messages, Plant
+from adapter.verdicts.scalers import Autoscaled, Given, Lane, Scaler, View
 
 MOST_CELLS = 100_000
 """Partitions of all lanes in a batch, so that they fit into a processor's cache."""
-ENOUGH_LANES = 500
-"""With as many, a batch costs little more than its arithmetic."""
+CHUNK_MINUTES = 720
+"""After which waits are computed, so that no more has to be remembered for them."""
+RATE_SECONDS = 75.0
+"""Over which the adapter computes rates: between 60 and 95."""
+
+
+Single = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
     """At the end of each minute."""
 
-    lag: NDArray[np.float32]
+    lag: Single
     """As the adapter serves it: with what was read and not committed."""
-    wait_seconds: NDArray[np.float32]
+    wait_seconds: Single
     """Of the oldest message that waits in any partition."""
     replicas: NDArray[np.int32]
     """Wanted by the HPA, or given."""
@@ -51,8 +57,9 @@ def _batches(lanes: Sequence[Lane]) -> Iterator[Sequence[int]]:
     """Yields lanes that are replayed together: with or without an HPA, with as many minutes, and with about as many
     partitions, because a batch has room in each of its lanes for as many as the widest one has."""
 
-    def kind(place: int) -> tuple[bool, int]:
-        return lanes[place].hpa is None, len(lanes[place].load.produced)
+    def kind(place: int) -> tuple[bool, bool, int]:
+        lane = lanes[place]
+        return lane.hpa is None, lane.rule is None, len(lane.load.produced)
 
     def width(place: int) -> int:
         return lanes[place].consumers.width
@@ -65,16 +72,11 @@ def _batches(lanes: Sequence[Lane]) -> Iterator[Sequence[int]]:
     for _, alike in groupby(sorted(range(len(lanes)), key=kind), key=kind):
         batch: list[int] = []
         for place in sorted(alike, key=width):
-            if batch and _is_full(len(batch), width(batch[0]), width(place)):
+            if batch and (len(batch) + 1) * width(place) > MOST_CELLS:
                 yield sorted(batch, key=window)
                 batch = []
             batch.append(place)
         yield sorted(batch, key=window)
-
-
-def _is_full(lanes: int, narrowest: int, width: int) -> bool:
-    """Whether a batch of so many lanes takes none with `width` partitions."""
-    return (lanes + 1) * width > MOST_CELLS or (lanes >= ENOUGH_LANES and width > 1.5 * narrowest)
 
 
 class _Replays:
@@ -82,52 +84,134 @@ class _Replays:
 
     def __init__(self, lanes: Sequence[Lane], scaler: Scaler, step_seconds: float) -> None:
         self._lanes, self._scaler, self._step = lanes, scaler, step_seconds
-        loads = {(id(lane.load), lane.consumers.width): lane for lane in lanes}
+        loads = {_key(lane): lane for lane in lanes}
         places = {key: place for place, key in enumerate(loads)}
-        self._load_of = np.array([places[id(lane.load), lane.consumers.width] for lane in lanes])
-        self._curves = [Curves.of(lane.load, lane.consumers.width) for lane in loads.values()]
+        self._load_of = np.array([places[_key(lane)] for lane in lanes])
+        self._curves = [Curves.of(lane.load, lane.consumers.width, lane.events) for lane in loads.values()]
         self._busiest, self._others = (
             np.stack([np.diff(getattr(curves, name)[1:]) for curves in self._curves], axis=1)
             for name in ("busiest", "others")
         )
-        partitions = np.array([lane.consumers.width for lane in lanes])
-        exists = np.arange(partitions.max()) < partitions[:, np.newaxis]
+        weights = np.zeros((len(lanes), max(lane.consumers.width for lane in lanes)))
+        for at, lane in enumerate(lanes):
+            weights[at, : _width_at_first(lane)] = _weights(lane)[: _width_at_first(lane)]
         busiest, others = (
             np.array([-getattr(curves, name)[0] for curves in self._curves])[self._load_of]
             for name in ("busiest", "others")
         )
-        waiting = np.where(exists, others[:, np.newaxis], 0.0)
+        waiting = weights * others[:, np.newaxis]
         waiting[:, 0] = busiest
-        self._plant = Plant([lane.consumers for lane in lanes], waiting, scaler.members(0.0))
+        groups = [_consumers_at_first(lane) for lane in lanes]
+        self._plant = Plant(groups, waiting, scaler.members(0.0), weights)
+        self._events = _EventsOf(lanes)
+        self._ruled = np.array([at for at, lane in enumerate(lanes) if lane.rule is not None], np.intp)
+        self._read: deque[Messages] = deque(maxlen=round(RATE_SECONDS / step_seconds))
 
     def run(self) -> tuple[Replay, ...]:
         shape = len(self._busiest), len(self._lanes)
-        lags, busiest, others = (np.empty(shape, np.float32) for _ in range(3))
-        replicas = np.empty(shape, np.int32)
-        for minute in range(len(lags)):
-            self._run_minute(minute)
-            lags[minute] = self._lag()
-            busiest[minute], others[minute] = self._plant.busiest, self._plant.longest
-            replicas[minute] = self._scaler.replicas
+        lags, waits, replicas = np.empty(shape, np.float32), np.empty(shape, np.float32), np.empty(shape, np.int32)
+        for first in range(0, len(lags), CHUNK_MINUTES):
+            self._run_minutes(first, lags, waits, replicas)
         return tuple(
-            Replay(
-                lags[:, lane],
-                self._curves[self._load_of[lane]].wait(busiest[:, lane], others[:, lane]),
-                replicas[:, lane],
-                int(self._scaler.changes[lane]),
-            )
+            Replay(lags[:, lane], waits[:, lane], replicas[:, lane], int(self._scaler.changes[lane]))
             for lane in range(len(self._lanes))
         )
 
+    def _run_minutes(self, first: int, lags: Single, waits: Single, replicas: NDArray[np.int32]) -> None:
+        """Fills the rows of some minutes."""
+        minutes = range(first, min(first + CHUNK_MINUTES, len(lags)))
+        busiest, others = (np.empty((len(minutes), len(self._lanes))) for _ in range(2))
+        for row, minute in enumerate(minutes):
+            self._run_minute(minute)
+            lags[minute], replicas[minute] = self._lag(), self._scaler.replicas
+            busiest[row], others[row] = self._plant.busiest, self._plant.longest
+        for lane, load in enumerate(self._load_of.tolist()):
+            waits[first : minutes.stop, lane] = self._curves[load].wait(first, busiest[:, lane], others[:, lane])
+
     def _run_minute(self, minute: int) -> None:
         steps = round(MINUTE / self._step)
+        for lane in self._events.growing[minute]:
+            self._plant.grow(lane, self._lanes[lane].consumers, _weights(self._lanes[lane]))
         busiest, others = (loads[minute][self._load_of] / MINUTE for loads in (self._busiest, self._others))
-        self._plant.arrive(Arrivals(busiest, others))
+        self._plant.arrive(Arrivals(busiest, others), self._events.at("capacity", minute))
+        if (seconds := self._events.at("stopped_seconds", minute)) is not None:
+            self._plant.stop(seconds)
+        if (members := self._events.at("replaced", minute)) is not None:
+            self._plant.replace(members)
         for step in range(steps):
             begin = minute * MINUTE + step * self._step
-            self._plant.step(begin + self._step, self._step, self._scaler.members(begin))
-            self._scaler.sync(begin + self._step, self._lag())
+            read = self._plant.step(begin + self._step, self._step, self._scaler.members(begin))
+            self._read.append(read)
+            self._scaler.sync(begin + self._step, self._lag(), self._views)
 
     def _lag(self) -> Messages:
         lag: Messages = self._plant.lag + self._plant.uncommitted
         return lag
+
+    def _views(self, now: float) -> list[View]:
+        waiting = self._plant.waiting(self._ruled)
+        read = np.sum(self._read, axis=0) / (len(self._read) * self._step)
+        return [self._view(lane, now, waiting[at], read[lane]) for at, lane in enumerate(self._ruled.tolist())]
+
+    def _view(self, lane: int, now: float, waiting: Messages, read: float) -> View:
+        """The sample may be some seconds old, and what was read after the latest commit counts as not read."""
+        members, owners = self._plant.assignment(lane)
+        busiest, others = self._curves[self._load_of[lane]].rates(
+            now - now % self._lanes[lane].consumers.interval_seconds, RATE_SECONDS
+        )
+        arriving = self._plant.weights(lane) * others
+        arriving[0] = busiest
+        shares = arriving / arriving.sum() if arriving.any() else 1 / len(arriving)
+        return View(
+            now,
+            waiting[: len(arriving)] + self._plant.uncommitted[lane] * shares,
+            arriving,
+            float(read),
+            None if self._plant.is_rebalancing(lane) else members,
+            owners,
+            int(self._scaler.replicas[lane]),
+        )
+
+
+class _EventsOf:
+    """Of all lanes, by minute."""
+
+    def __init__(self, lanes: Sequence[Lane]) -> None:
+        minutes = len(lanes[0].load.produced)
+        self.growing: list[list[int]] = [[] for _ in range(minutes)]
+        for at, lane in enumerate(lanes):
+            if lane.events.partitions is not None:
+                self.growing[lane.events.partitions[1]].append(at)
+        self._columns = {
+            name: np.stack([_or(getattr(lane.events, name), usual, minutes) for lane in lanes], axis=1)
+            for name, usual in (("capacity", 1.0), ("stopped_seconds", 0.0), ("replaced", 0.0))
+            if any(getattr(lane.events, name) is not None for lane in lanes)
+        }
+
+    def at(self, name: str, minute: int) -> Messages | None:
+        """None: nothing of this kind happens."""
+        column = self._columns.get(name)
+        return None if column is None else column[minute]
+
+
+def _or(column: Messages | None, usual: float, minutes: int) -> Messages:
+    return np.full(minutes, usual) if column is None else column
+
+
+def _key(lane: Lane) -> tuple[int, int, int]:
+    """Lanes with the same have the same curves."""
+    return id(lane.load), lane.consumers.width, id(lane.events)
+
+
+def _weights(lane: Lane) -> Messages:
+    return np.ones(lane.consumers.width) if lane.load.weights is None else lane.load.weights
+
+
+def _width_at_first(lane: Lane) -> int:
+    return lane.consumers.width if lane.events.partitions is None else lane.events.partitions[0]
+
+
+def _consumers_at_first(lane: Lane) -> Consumers:
+    if lane.events.partitions is None:
+        return lane.consumers
+    return replace(lane.consumers, partitions=(_width_at_first(lane),))

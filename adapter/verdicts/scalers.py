@@ -1,6 +1,6 @@
 """Who decides how many members a group has in a replay: HPAs, or what really happened."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,7 +9,8 @@ import numpy as np
 from adapter.columns import Flags
 from adapter.verdicts.controllers import ControllerFlags, Controllers, Milli, lanes_by
 from adapter.verdicts.hpa import Hpa
-from adapter.verdicts.load import MINUTE, Load
+from adapter.verdicts.load import MINUTE, NO_EVENTS, Events, Load
+from adapter.verdicts.owners import Owners
 from adapter.verdicts.plant import Consumers, Messages
 from adapter.verdicts.recent import Counts, RecentCounts, Window
 
@@ -27,6 +28,35 @@ class Served:
 LAG = Served()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """What the adapter knows of a group when an HPA asks."""
+
+    now: float
+    lag: Messages
+    """In each partition, as all columns are."""
+    arriving: Messages
+    """Messages per second, over the last minute."""
+    read: float
+    """Messages per second that the group read, over the last minute."""
+    members: int | None
+    """None: the group rebalances."""
+    owners: Owners
+    """The member that has each partition; negative: nobody."""
+    replicas: int
+
+
+class Rule(Protocol):
+    """A metric that does not follow from the lag alone. Each lane has its own, which may remember what it needs."""
+
+    def value(self, view: View) -> float:
+        """Returns what the HPA reads; NaN: nothing."""
+
+
+Views = Callable[[float], Sequence[View]]
+"""Those of all lanes with rules, in order, at a time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lane:
     """One replay. Without an HPA, there are the members of `members`, minute by minute."""
@@ -40,6 +70,9 @@ class Lane:
     lag_is_known: Flags | None = None
     """In which minutes an HPA gets a value; None: in all."""
     served: Served = LAG
+    rule: Callable[[Consumers], Rule] | None = None
+    """Makes what is served instead of `served`."""
+    events: Events = NO_EVENTS
 
 
 class Scaler(Protocol):
@@ -54,8 +87,8 @@ class Scaler(Protocol):
     def members(self, now: float) -> Counts:
         """Returns those that read from now on."""
 
-    def sync(self, now: float, lag: Messages) -> None:
-        """Receives the lag that is served."""
+    def sync(self, now: float, lag: Messages, views: Views) -> None:
+        """Receives the lag that is served, and what else there is to know."""
 
 
 class Given:
@@ -71,7 +104,7 @@ class Given:
         self.replicas = self._members[int(now // MINUTE)]
         return self.replicas
 
-    def sync(self, now: float, lag: Messages) -> None:
+    def sync(self, now: float, lag: Messages, views: Views) -> None:
         """Nothing follows from it."""
 
 
@@ -104,15 +137,16 @@ class Autoscaled:
         self._reads_ready = any(metric.source.target.type == "Value" for hpa in hpas for metric in hpa.metrics)
         self._most: Messages = np.array([lane.served.most for lane in lanes])
         self._replica: Messages = np.array([lane.served.replica or 0.0 for lane in lanes])
+        self._rules = [lane.rule(lane.consumers) for lane in lanes if lane.rule is not None]
         self._serves_lag = all(lane.served == LAG for lane in lanes)
 
     def members(self, now: float) -> Counts:
         return self._for(now, self._joins)
 
-    def sync(self, now: float, lag: Messages) -> None:
+    def sync(self, now: float, lag: Messages, views: Views) -> None:
         """The controller reads the adapter's latest sample."""
         self._sample(now, lag)
-        values: Milli = np.ceil(self._metric() * 1000)
+        values: Milli = np.ceil(self._metric(now, views) * 1000)
         minute = int((now - self._step) // MINUTE)
         if self._is_unknown_to_any[minute]:
             values = np.where(self._is_known[minute], values, np.nan)
@@ -135,7 +169,9 @@ class Autoscaled:
             self._seen = np.where(ages < self._step, lag + (self._before - lag) * ages / self._step, self._seen)
         self._before = lag
 
-    def _metric(self) -> Messages:
+    def _metric(self, now: float, views: Views) -> Messages:
+        if self._rules:
+            return np.array([rule.value(view) for rule, view in zip(self._rules, views(now), strict=True)])
         if self._serves_lag:
             return self._seen
         lag = np.minimum(self._seen, self._most)

@@ -34,6 +34,8 @@ class Effort:
     history_partitions: tuple[int, ...]
     """Partitions of the days that are compacted."""
     history_flushes: int
+    scaling_hours: int
+    """That are simulated. Some of the events come after two hours."""
 
 
 FULL = Effort(
@@ -58,6 +60,7 @@ FULL = Effort(
     groups_on_brokers=1000,
     history_partitions=(1_000, 10_000),
     history_flushes=24,
+    scaling_hours=6,
 )
 QUICK = Effort(
     settle_cycles=1,
@@ -81,4 +84,5 @@ QUICK = Effort(
     groups_on_brokers=50,
     history_partitions=(100, 200),
     history_flushes=2,
+    scaling_hours=1,
 )

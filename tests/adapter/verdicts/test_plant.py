@@ -144,3 +144,43 @@ def test_what_waits_in_each_partition_is_as_computed_one_by_one(
     assert it.busiest[0] == pytest.approx(expected[0], abs=1e-6)
     longest = max(of / weight for of, weight in zip(expected[1:], weights[1:], strict=True))
     assert it.longest[0] == pytest.approx(longest, abs=1e-6)
+
+
+def test_partitions_that_are_added_are_divided_again_and_nothing_is_lost() -> None:
+    """Twice as many partitions get half each; what waited stays where it was."""
+    before, after = Consumers(10.0, (2,), pause_seconds=0.0), Consumers(10.0, (4,), pause_seconds=0.0)
+    it = Plant([before], np.array([[50.0, 50.0, 0, 0]]), np.array([4]))
+    it.arrive(Arrivals(np.array([20.0]), np.array([20.0])))
+    it.step(10.0, 10.0, np.array([4]))
+    assert waiting_in(it) == pytest.approx([150, 150, 0, 0])
+
+    it.grow(0, after, np.ones(4))
+    it.arrive(Arrivals(np.array([10.0]), np.array([10.0])))
+    it.step(20.0, 10.0, np.array([4]))
+    assert waiting_in(it) == pytest.approx([150, 150, 0, 0])
+    assert it.assignment(0)[0] == 4
+
+
+def test_members_that_can_do_less_read_less() -> None:
+    it = plant(one())
+    it.arrive(Arrivals(np.array([13.0]), np.array([13.0])), capacity=np.array([0.5]))
+
+    assert it.step(10.0, 10.0, np.array([1])) == [50]
+
+
+@pytest.mark.parametrize(("assignor", "read"), [(Assignor.RANGE, 0), (Assignor.UNIFORM, 100)])
+def test_a_member_that_is_replaced_stops_the_group_twice_or_its_own_partitions(assignor: Assignor, read: float) -> None:
+    """Five seconds each: ten of ten for two members, or half of that."""
+    it = plant(one(2, assignor=assignor), members=2)
+    it.replace(np.array([1.0]))
+
+    assert step(it, 1000, 2) == [read]
+
+
+def test_an_assignor_of_ones_own_decides_who_reads_what() -> None:
+    """All three partitions for the second member."""
+    table = np.array([[-1] * 3, [0] * 3, [1] * 3, [1] * 3], np.int32)
+    it = Plant([Consumers(10.0, (3,), table=table, commit_seconds=1.0)], np.zeros((1, 3)), np.array([2]))
+
+    assert step(it, 100, 2) == [100]
+    assert it.assignment(0)[1].tolist() == [1, 1, 1]

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from adapter.verdicts.load import Load
+from adapter.verdicts.load import Events, Load
 from adapter.verdicts.plant import Consumers
 from adapter.verdicts.replay import replayed
-from adapter.verdicts.scalers import Lane, Served
+from adapter.verdicts.scalers import Lane, Served, View
 from tests.support.hpas import external, hpa, rules
 
 TEN = Consumers(10.0, (4,), commit_seconds=1.0, interval_seconds=15.0)
@@ -116,3 +116,60 @@ def test_lanes_of_different_lengths_and_kinds_are_replayed_as_if_alone() -> None
     for together, lane in zip(replayed(lanes), lanes, strict=True):
         (alone,) = replayed([lane])
         assert together.lag.tolist() == alone.lag.tolist()
+
+
+def test_a_message_that_comes_after_a_pause_is_not_as_old_as_the_pause() -> None:
+    (it,) = replayed([given(Load(np.array([600.0, 0, 0, 0, 600.0])), 1, 1, 1, 1, 0)])
+
+    assert it.wait_seconds == pytest.approx([0, 0, 0, 0, 60], abs=1)
+
+
+def test_events_take_effect_in_their_minutes() -> None:
+    """Half the capacity in the second minute, and half a minute without reading in the third."""
+    load = Load(np.full(4, 600.0))
+    events = Events(capacity=np.array([1, 0.5, 1, 1]), stopped_seconds=np.array([0, 0, 30.0, 0]))
+    (it,) = replayed([Lane(load, TEN, members=np.ones(4, int), events=events)])
+
+    assert it.lag == pytest.approx([0, 300, 600, 600])
+
+
+def test_partitions_that_are_added_let_more_members_read() -> None:
+    load, events = Load(np.full(4, 2400.0)), Events(partitions=(2, 2))
+    (it,) = replayed([Lane(load, TEN, members=np.full(4, 4), events=events)])
+
+    assert it.lag[:2] == pytest.approx([1200, 2400])
+    assert it.lag[3] - it.lag[2] == pytest.approx(0, abs=1)
+
+
+def test_a_partition_gets_what_its_weight_says() -> None:
+    """3/4 of 20/s go to the first one, whose member reads 10/s; the other one keeps up."""
+    load = Load(np.full(3, 1200.0), weights=np.array([3.0, 1, 0, 0]))
+    (it,) = replayed([given(load, 4, 4, 4)])
+
+    assert it.lag == pytest.approx([300, 600, 900])
+
+
+class Watching:
+    """A metric that asks for two replicas and remembers what it saw."""
+
+    def __init__(self, seen: list[View]) -> None:
+        self._seen = seen
+
+    def value(self, view: View) -> float:
+        self._seen.append(view)
+        return 2.0
+
+
+def test_a_rule_sees_rates_lag_members_and_owners_and_decides() -> None:
+    seen: list[View] = []
+    load = Load(np.full(4, 600.0), np.full(4, 0.4), lag=100.0)
+    behaving = hpa(external(average="1"), most=4, behavior=AT_ONCE)
+    (it,) = replayed([Lane(load, TEN, behaving, rule=lambda _: Watching(seen))])
+
+    assert it.replicas.tolist() == [2, 2, 2, 2]
+    first, last = seen[0], seen[-1]
+    assert (first.members, first.replicas, last.members, last.replicas) == (1, 1, 2, 2)
+    assert last.arriving == pytest.approx([4, 2, 2, 2])
+    assert first.lag == pytest.approx([40, 20, 20, 20])
+    assert [first.read, last.read] == pytest.approx([10, 10])
+    assert sorted(np.bincount(last.owners).tolist()) == [2, 2]

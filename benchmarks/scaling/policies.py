@@ -1,0 +1,167 @@
+"""Pure: ways to scale a group, each as lanes of the simulator. Of a policy with several lanes, the best one counts."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from adapter.verdicts.hpa import API_VERSION, KIND, Hpa, hpa_of
+from adapter.verdicts.owners import owners_table
+from adapter.verdicts.plant import Consumers, Messages
+from adapter.verdicts.recent import Counts
+from adapter.verdicts.scalers import Lane, Rule
+from benchmarks.scaling.rules import Flink, Keda, Packed, Rate, Required, by_weight
+from benchmarks.scaling.workloads import Setting
+
+TARGET_SECONDS = (5, 10, 20, 40, 80, 160, 320)
+"""What one member reads in so long is a target for the lag, or its share of the group."""
+WINDOWS = (60, 300, 900)
+KEDA_SECONDS = 10
+USED_AT_MOST = 0.9
+"""The share of a member's capacity that a rate is divided by."""
+REQUIRED_UP = {"tolerance": "0", "stabilizationWindowSeconds": 0}
+REQUIRED_DOWN = {
+    "stabilizationWindowSeconds": 120,
+    "policies": [{"type": "Percent", "value": 50, "periodSeconds": 60}],
+}
+AT_ONCE = {
+    "tolerance": "0",
+    "stabilizationWindowSeconds": 0,
+    "policies": [
+        {"type": "Percent", "value": 10_000, "periodSeconds": 15},
+        {"type": "Pods", "value": 1000, "periodSeconds": 15},
+    ],
+}
+"""Of scalers that are no HPA: what they say is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    key: str
+    name: str
+    lanes: Callable[[Setting], Sequence[Lane]]
+
+
+def hpa(setting: Setting, target: Mapping[str, Any], behavior: Mapping[str, Any] | None = None) -> Hpa:
+    metric = {"type": "External", "external": {"metric": {"name": "value"}, "target": target}}
+    return hpa_of(
+        {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "spec": {
+                "minReplicas": setting.workload.least,
+                "maxReplicas": setting.workload.partitions,
+                "metrics": [metric],
+                "behavior": behavior,
+            },
+        }
+    )
+
+
+def average(value: float) -> Mapping[str, Any]:
+    return {"type": "AverageValue", "averageValue": f"{max(round(1000 * value), 1)}m"}
+
+
+@lru_cache(maxsize=64)
+def foreseen(setting: Setting) -> Counts:
+    """The fewest members that read all that arrives in each minute and in the next one, with whole partitions. What
+    one member could not read of a partition, nobody can."""
+    consumers, load, events = setting.consumers, setting.workload.load, setting.workload.events
+    weights = np.ones(consumers.width) if load.weights is None else load.weights
+    capacity = consumers.capacity * (np.ones(len(load.produced)) if events.capacity is None else events.capacity)
+    first, since = events.partitions or (consumers.width, 0)
+    minutes = np.arange(len(load.produced))
+    needed = np.where(
+        minutes < since,
+        _fewest(load.produced, capacity, weights[:first], replace(consumers, partitions=(first,))),
+        _fewest(load.produced, capacity, weights, consumers),
+    )
+    soon: Counts = np.maximum(needed, np.append(needed[1:], needed[-1:]))
+    return np.maximum(soon, setting.workload.least)
+
+
+def _fewest(produced: Messages, capacity: Messages, weights: Messages, consumers: Consumers) -> Counts:
+    assert consumers.assignor is not None
+    table = owners_table(consumers.partitions, consumers.assignor)
+    rates = np.minimum(np.outer(produced / 60, weights / weights.sum()), capacity[:, np.newaxis])
+    needed = np.zeros(len(produced), np.int64)
+    for members in range(len(weights), 0, -1):
+        groups = np.stack([rates[:, table[members] == member].sum(axis=1) for member in range(members)])
+        needed[(groups.max(axis=0) <= capacity + 1e-9) & (produced > 0)] = members
+    return np.where((needed == 0) & (produced > 0), len(weights), needed)
+
+
+def _scaled(setting: Setting, of: Hpa, rule: Callable[[Consumers], Rule] | None = None) -> Lane:
+    workload = setting.workload
+    begin = int(np.clip(foreseen(setting)[0], max(1, workload.least), workload.partitions))
+    known = None if workload.lag_is_known is None else workload.lag_is_known > 0
+    return Lane(
+        workload.load, setting.consumers, of, replicas=begin, lag_is_known=known, rule=rule, events=workload.events
+    )
+
+
+def _given(setting: Setting, members: Counts) -> list[Lane]:
+    workload = setting.workload
+    return [Lane(workload.load, setting.consumers, members=members, events=workload.events)]
+
+
+def _fixed(setting: Setting) -> list[Lane]:
+    return _given(setting, np.full(len(setting.workload.load.produced), setting.workload.partitions))
+
+
+def _oracle(setting: Setting) -> list[Lane]:
+    return _given(setting, foreseen(setting))
+
+
+def _by_lag(setting: Setting, *, is_value: bool) -> Iterator[Lane]:
+    """A Value is compared with the lag of all members; as many of them as a constant load of half the partitions."""
+    number = setting.workload.partitions / 2 if is_value else 1.0
+    for seconds in TARGET_SECONDS:
+        amount = seconds * setting.workload.capacity * number
+        target = average(amount) if not is_value else {"type": "Value", "value": f"{max(round(1000 * amount), 1)}m"}
+        for window in WINDOWS:
+            yield _scaled(setting, hpa(setting, target, {"scaleDown": {"stabilizationWindowSeconds": window}}))
+
+
+def _keda(setting: Setting) -> list[Lane]:
+    threshold = KEDA_SECONDS * setting.workload.capacity
+    return [_scaled(setting, hpa(setting, average(threshold)), partial(Keda, threshold=threshold))]
+
+
+def _rate(setting: Setting) -> list[Lane]:
+    return [_scaled(setting, hpa(setting, average(USED_AT_MOST * setting.workload.capacity)), Rate)]
+
+
+def _obeyed(setting: Setting, rule: Callable[[Consumers], Rule]) -> Lane:
+    return _scaled(setting, hpa(setting, average(1), {"scaleUp": AT_ONCE, "scaleDown": AT_ONCE}), rule)
+
+
+def _packed(setting: Setting, promised: float | None) -> list[Lane]:
+    """With assignors of their own, as their authors have it."""
+    lane = _obeyed(setting, partial(Packed, promised=promised))
+    weights = setting.workload.load.weights
+    if weights is None or setting.workload.events.partitions is not None:
+        return [lane]
+    return [replace(lane, consumers=replace(lane.consumers, table=by_weight(weights)))]
+
+
+def _required(setting: Setting) -> list[Lane]:
+    behavior = {"scaleUp": REQUIRED_UP, "scaleDown": REQUIRED_DOWN}
+    return [_scaled(setting, hpa(setting, average(1), behavior), Required)]
+
+
+ORACLE, LAG, VALUE, REQUIRED = "oracle", "lag", "value", "required"
+POLICIES = (
+    Policy("fixed", "as many as partitions", _fixed),
+    Policy(LAG, "HPA on lag, AverageValue, best of 21", lambda setting: list(_by_lag(setting, is_value=False))),
+    Policy(VALUE, "HPA on lag, Value, best of 21", lambda setting: list(_by_lag(setting, is_value=True))),
+    Policy("keda", "KEDA, lagThreshold of 10 s", _keda),
+    Policy("rate", "HPA on rate ÷ capacity", _rate),
+    Policy("flink", "Flink's autoscaler", lambda setting: [_obeyed(setting, Flink)]),
+    Policy("packed", "bin packing by rate", lambda setting: _packed(setting, None)),
+    Policy("packed-lag", "bin packing by rate and backlog", lambda setting: _packed(setting, 30.0)),
+    Policy(REQUIRED, "`required_replicas`", _required),
+    Policy(ORACLE, "oracle of the next minute", _oracle),
+)
