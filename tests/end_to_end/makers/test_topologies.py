@@ -164,7 +164,7 @@ def test_a_group_that_was_reset_while_its_coordinator_was_away_is_believed_where
         create_topic(brokers.kafka, TOPIC)
         produce(brokers.kafka, TOPIC, 60)
         commit(brokers.kafka, GROUPS[0], {(TOPIC, 0): 40})
-        with in_process(brokers.kafka) as rig:
+        with in_process(brokers.kafka, collection={"maxAge": "10m"}) as rig:
             rig.wait_for_lag(20, GROUPS[0])
             nodes = range(len(brokers.ports))
             for node in nodes:
