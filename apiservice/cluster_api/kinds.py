@@ -16,6 +16,8 @@ DEADLINE_SECONDS = 1.0
 """A reply waits no longer for the kind, which no HPA needs."""
 KEPT_SECONDS, MISSING_KEPT_SECONDS = 600.0, 30.0
 """A CustomResourceDefinition may be created later; and a server that does not answer is not asked for each read."""
+MOST_AT_ONCE = 4
+"""Groups that are read at the same time: kube-apiserver passes the request on to another server, which may hang."""
 MOST_KEPT = 256
 MOST_VERSIONS = 5
 MOST_BYTES = 1024 * 1024
@@ -34,7 +36,7 @@ class ClusterKinds:
         self._found: TTLCache[str, Kinds] = TTLCache(MOST_KEPT, KEPT_SECONDS, monotonic)
         self._missing: TTLCache[str, None] = TTLCache(MOST_KEPT, MISSING_KEPT_SECONDS, monotonic)
         self._reads: SingleFlight[str, Kinds] = SingleFlight()
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="kinds")
+        self._threads = ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="kinds")
 
     async def of(self, resource: str) -> tuple[str, str] | None:
         """Returns kind and version; None if discovery lacks the resource, or does not answer in time."""
@@ -47,7 +49,7 @@ class ClusterKinds:
         return kinds.get(plural)
 
     def close(self) -> None:
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _read(self, group: str) -> Kinds:
         try:
@@ -58,7 +60,7 @@ class ClusterKinds:
             return {}
 
     async def _in_thread(self, group: str) -> Kinds:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._kinds_of, group)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._kinds_of, group)
 
     def _kinds_of(self, group: str) -> Kinds:
         """Of several versions that have a resource, the preferred one counts."""

@@ -30,7 +30,7 @@ def group(*versions: str) -> dict[str, Any]:
 
 
 class Discovery:
-    """Answers what `documents` has, and remembers what it was asked; `gate` holds every answer up."""
+    """Answers what `documents` has, and remembers what it was asked; `gate` holds up what is `frozen`, or everything."""
 
     def __init__(self) -> None:
         self.documents: dict[str, object] = {
@@ -40,6 +40,7 @@ class Discovery:
             f"/apis/{STRIMZI}/v1beta2": listed(f"{STRIMZI}/v1beta2", kafkatopics="KafkaTopic"),
         }
         self.paths: list[str] = []
+        self.frozen: set[str] = set()
         self.gate = threading.Event()
         self.gate.set()
 
@@ -61,7 +62,8 @@ def kinds(discovery: Discovery, clock: FixedClock, tmp_path: Path) -> Iterator[C
 
         def do_GET(self) -> None:
             discovery.paths.append(self.path)
-            discovery.gate.wait(60)
+            if not discovery.frozen or self.path in discovery.frozen:
+                discovery.gate.wait(60)
             document = discovery.documents.get(self.path)
             body = json.dumps(document if document is not None else {"message": "not found"}).encode()
             self.send_response(404 if document is None else 200)
@@ -152,6 +154,22 @@ def test_a_server_that_does_not_answer_delays_a_reply_by_the_deadline_and_only_o
 
     assert [asyncio.run(kinds.of(TOPICS)) for _ in range(3)] == [None] * 3
     assert len(discovery.paths) <= 1, "none if the machine is too busy to send it in time"
+
+
+def test_a_group_whose_server_hangs_delays_no_other(
+    kinds: ClusterKinds, discovery: Discovery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kinds_module, "DEADLINE_SECONDS", 30.0)
+    discovery.frozen = {f"/apis/{STRIMZI}"}
+    discovery.gate.clear()
+
+    async def ask() -> list[tuple[str, str] | None]:
+        hanging = asyncio.create_task(kinds.of(TOPICS))
+        found = await kinds.of("configmaps")
+        discovery.gate.set()
+        return [found, await hanging]
+
+    assert asyncio.run(ask()) == [("ConfigMap", "v1"), ("KafkaTopic", f"{STRIMZI}/v1beta2")]
 
 
 @pytest.mark.parametrize("document", [[], {"resources": 5}, {"resources": [{"name": "x"}]}, {"resources": ["x"]}])
