@@ -30,7 +30,7 @@ def group(*versions: str) -> dict[str, Any]:
 
 
 class Discovery:
-    """Answers what `documents` has, and remembers what it was asked; `gate` holds up what is `frozen`, or everything."""
+    """Answers what `documents` has, and remembers what it was asked; `gate` holds up what is `frozen`, or all."""
 
     def __init__(self) -> None:
         self.documents: dict[str, object] = {
@@ -165,6 +165,8 @@ def test_a_group_whose_server_hangs_delays_no_other(
 
     async def ask() -> list[tuple[str, str] | None]:
         hanging = asyncio.create_task(kinds.of(TOPICS))
+        while not (discovery.paths or hanging.done()):
+            await asyncio.sleep(0.001)
         found = await kinds.of("configmaps")
         discovery.gate.set()
         return [found, await hanging]
