@@ -69,6 +69,7 @@ class Telemetry:
         self._reads = counter(
             "kafka_lag_adapter_reads", "Reads of metrics, by metric and HTTP status.", ["metric", "code"]
         )
+        self._events = counter("kafka_lag_adapter_hpa_events", "Events about HPAs, by their reason.", ["reason"])
         self.certificate_end = gauge(
             "kafka_lag_adapter_certificate_expiration_timestamp_seconds",
             "When the serving certificate, and the CA if the adapter manages it, expire (Unix time).",
@@ -101,6 +102,9 @@ class Telemetry:
 
     def count_read(self, metric: str, code: int) -> None:
         self._reads.labels(metric, code).inc()
+
+    def count_event(self, reason: str) -> None:
+        self._events.labels(reason).inc()
 
     def forget(self, cluster: str) -> None:
         """Removes the series of a cluster that is no longer read."""

@@ -61,18 +61,25 @@ class EventText:
 
 
 class Events(Repeating):
-    """Any thread may call `post` and `post_change`. `create` posts a document to a path; raises AdapterError."""
+    """Any thread may call `post` and `post_change`. `create` posts a document to a path; raises AdapterError. `count`
+    receives the reason of each Event, whether it can be posted or not."""
 
     def __init__(
-        self, create: Callable[[str, Json], None], instance: str, monotonic: Callable[[], float] = clock.monotonic
+        self,
+        create: Callable[[str, Json], None],
+        instance: str,
+        monotonic: Callable[[], float] = clock.monotonic,
+        count: Callable[[str], None] = lambda _: None,
     ) -> None:
         super().__init__("events", is_nice=True)
+        self._count = count
         self._create, self._instance, self._monotonic = create, instance, monotonic
         self._waiting: deque[tuple[Regarded, EventText]] = deque(maxlen=MOST_WAITING)
         self._latest: LRUCache[tuple[Regarded, str], EventText] = LRUCache(MOST_REMEMBERED)
         self._allowance, self._counted_at = float(BURST), monotonic()
 
     def post(self, regarded: Regarded, text: EventText) -> None:
+        self._count(text.reason)
         self._waiting.append((regarded, text))
         self.wake()
 

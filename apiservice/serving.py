@@ -47,6 +47,7 @@ from apiservice.autoscalers import followed
 from apiservice.autoscalers.changes import Changes
 from apiservice.autoscalers.followed import Autoscalers
 from apiservice.autoscalers.hpa_writes import HpaWrites
+from apiservice.autoscalers.limits import LimitedHpas
 from apiservice.autoscalers.shadower import Shadower
 from apiservice.cluster_api import kept_text
 from apiservice.cluster_api.connection import Client, authorization_of, connect
@@ -181,7 +182,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     recall = _recall(metrics, conditions)
     autoscalers = _autoscalers(metrics)
     hpas = Watch(client, followed.PATH, autoscalers, conditions, AUTOSCALERS, consequence=followed.CONSEQUENCE)
-    events = Events(ClusterObjects(client).create, identity)
+    events = Events(ClusterObjects(client).create, identity, count=telemetry.count_event)
     hpa_changes = _hpa_changes(autoscalers, metrics, lease, HpaWrites(ClusterObjects(client), events, conditions))
     shadows = _shadows(autoscalers, metrics, telemetry)
     changes = SettingsWatch(flags.config, metrics, telemetry, clock, hpas.list_again) if flags.config else None
@@ -306,6 +307,7 @@ def _autoscalers(metrics: LiveMetrics) -> Autoscalers:
 def _shadows(autoscalers: Autoscalers, metrics: LiveMetrics, telemetry: Telemetry) -> Shadower:
     shadows = Shadower(lambda: autoscalers.current, lambda: metrics.current)
     telemetry.registry.register(shadows)
+    telemetry.registry.register(LimitedHpas(lambda: autoscalers.current))
     return shadows
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from adapter.cluster.groups import Phase
 from adapter.columns import LARGEST_OFFSET, Indexes, Offsets, Seconds
 from adapter.conditions import SERIES, Conditions
 from adapter.errors import AdapterError
@@ -90,7 +91,7 @@ _OF_TOPICS: tuple[tuple[str, str, Callable[[ClusterView], Offsets], Callable[[Se
 )
 """Name, help, column, and what makes a topic's value of its partitions; None: their sum, if not each has its own."""
 _SHAPED = tuple(each for each in DEFINITIONS if each.is_shaped)
-_BY_GROUP = 2 + len(_SHAPED)
+_BY_GROUP = 3 + len(_SHAPED)
 """Series that each group has at most, whatever the level."""
 
 
@@ -146,6 +147,8 @@ class _Writer:
         if self._settings.dialect == "kafka_exporter":
             yield from self._topics()
         yield from _written("kafka_consumergroup_members", "Members of the group.", _columns(self._members()))
+        text = "1 while members join, leave or take over partitions, otherwise 0."
+        yield from _written("kafka_consumergroup_rebalancing", text, _columns(self._are_rebalancing()))
         text = "1 if the lag of the group is known; 0 if a read of it is refused."
         yield from _written("kafka_consumergroup_known", text, _columns(self._are_known()))
         for definition in _SHAPED:
@@ -180,6 +183,13 @@ class _Writer:
             cluster = one.view.cluster
             counts = ((group, one.view.members_of(group)) for group in one.groups if (cluster, group) in self._shown)
             yield from ((self._of_group(cluster, group), each.members) for group, each in counts if each is not None)
+
+    def _are_rebalancing(self) -> Iterator[tuple[str, float]]:
+        for one in self._known.chosen:
+            cluster, statuses = one.view.cluster, one.view.statuses
+            for group in (group for group in one.groups if (cluster, group) in self._shown and group in statuses):
+                if (phase := statuses[group].phase) is not Phase.UNKNOWN:
+                    yield self._of_group(cluster, group), float(phase is Phase.MOVING)
 
     def _are_known(self) -> Iterator[tuple[str, float]]:
         known = {

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from adapter.cluster.groups import MemberCount
+from adapter.cluster.groups import GroupStatus, Kind, MemberCount, Phase
 from adapter.conditions import Conditions, ConditionStatus
 from adapter.lag.demand import FOLLOWED_SECONDS
 from adapter.lag.ring import Tick, Track
@@ -135,6 +135,15 @@ def test_members_are_those_that_are_known() -> None:
 
     shown = series([replace(view(ROWS), members_of=counts.get)])
     assert shown["kafka_consumergroup_members"] == {("main", "mail"): 3}
+
+
+def test_a_group_that_moves_is_rebalancing_and_one_without_a_state_is_neither() -> None:
+    phases = {"mail": Phase.MOVING, "billing": Phase.STABLE, "audit": Phase.UNKNOWN}
+    statuses = {group: GroupStatus(Kind.CLASSIC, phase) for group, phase in phases.items()}
+    made = view(ROWS | {("audit", "orders", 0): row(1, 1), ("other", "orders", 0): row(1, 1)})
+
+    shown = series([replace(made, statuses=statuses)])
+    assert shown["kafka_consumergroup_rebalancing"] == {("main", "billing"): 0, ("main", "mail"): 1}
 
 
 def test_the_number_of_replicas_is_that_of_the_groups_rule() -> None:
