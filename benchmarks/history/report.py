@@ -21,7 +21,7 @@ from local.histories.plausible_history import write_large_day, write_week
 
 PARTITIONS = 1_000
 ROUNDS, WARM_ROUNDS = 3, 5
-MOST_SECONDS = 10
+MOST_SECONDS = 7
 MOST_SECONDS_WARM = 2
 MOST_SECONDS_OF_TWO_WEEKS = 20
 YEAR = 365

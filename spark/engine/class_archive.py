@@ -49,13 +49,14 @@ class ClassArchive:
         """Starts a process that writes it, unless another one does so already."""
         if not os.access(self.path.parent, os.W_OK) or any(self.path.parent.glob(f".{self.path.name}.*")):
             return
-        subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "spark.engine.write_archive"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+        process.returncode = 0  # nobody waits for it, which Python would warn of
 
 
 def archive_here() -> ClassArchive | None:

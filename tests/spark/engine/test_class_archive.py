@@ -1,10 +1,13 @@
 """Where the archive of loaded classes is kept between runs, and when another one is written."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -58,15 +61,25 @@ def test_another_configuration_of_spark_has_an_archive_of_its_own(
 
 @pytest.mark.usefixtures("folder")
 def test_while_one_process_writes_the_archive_no_other_one_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[object] = []
-    monkeypatch.setattr(subprocess, "Popen", lambda *args, **_: begun.append(args))
+    popen = Mock()
+    monkeypatch.setattr(subprocess, "Popen", popen)
     archive = here()
 
     archive.write_later()
     archive.path.with_name(f".{archive.path.name}.4712").touch()
     archive.write_later()
 
-    assert len(begun) == 1
+    assert popen.call_count == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_nobody_is_warned_that_the_process_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", shutil.which("sleep"))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        here().write_later()
+
+    assert not said
 
 
 @pytest.mark.spark
