@@ -66,7 +66,7 @@ def advice_for_all(
     """`ask` has the candidates replayed; `given`: the HPAs that groups have today."""
     drafts = [draft_of(group, zone) for group in groups]
     tried = [tried_of(draft, given.get(key_of(draft.group), ())) for draft in drafts]
-    questions = [question_of(draft, each) for draft, each in zip(drafts, tried, strict=True)]
+    questions = [question_of(draft, each, zone) for draft, each in zip(drafts, tried, strict=True)]
     asked = {key_of(draft.group): it for draft, it in zip(drafts, questions, strict=True) if it is not None}
     answers = ask(asked) if asked else {}
     return [

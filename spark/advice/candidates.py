@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from adapter.verdicts.capacity import Capacity
 from adapter.verdicts.hpa import Hpa, MetricTarget
 from adapter.verdicts.owners import Assignor
 from adapter.verdicts.plant import Consumers
@@ -13,9 +15,10 @@ from spark.advice.demand import USED_AT_MOST, Load, members_needed
 from spark.advice.hpa import JOIN_SECONDS, SETTLES, START_SECONDS, Draft, loop_delay, rounded
 from spark.advice.presets import constantly_high, high_inertia, low_inertia
 from spark.advice.recommendation import Number, Recommendation, Target
+from spark.advice.weekly_pattern import local_times
 from spark.figures import formatting
-from spark.figures.model import Group
-from spark.trials.minutes import HourlySkew
+from spark.figures.model import Floats, Group, Times, TopicFigures
+from spark.trials.minutes import Shape
 from spark.trials.references import Candidate
 from spark.trials.trial import Question
 
@@ -23,8 +26,8 @@ CHANGES_A_DAY = 48
 """One in half an hour. Each is a rebalance, in which members stop for ten seconds or so: half a per cent of the day."""
 COMMIT_SECONDS = 5
 """Between two commits, where the samples do not show it: Kafka's default."""
-CALMER_SECONDS = (1800, 3600)
-"""Windows for scaling down that are tried; an HPA takes no longer one."""
+CALMER_SECONDS = 3600
+"""The longest window for scaling down that an HPA takes. Those between it and the usual one cost hardly less."""
 LOWER = (0.75, 0.5)
 """Of the target that the promised wait allows: those that are tried, too."""
 BUSIER = {50: "the median hour", 75: "an hour that is busier than three of four"}
@@ -71,27 +74,30 @@ def tried_of(draft: Draft, given: Sequence[GivenHpa] = ()) -> tuple[Tried, ...]:
     )
 
 
-def question_of(draft: Draft, tried: Sequence[Tried]) -> Question | None:
-    """None: there is nothing to replay."""
+def question_of(draft: Draft, tried: Sequence[Tried], zone: ZoneInfo) -> Question | None:
+    """None: there is nothing to replay. `zone`: of the hours of the day."""
     if not tried or is_too_large(draft.group):
         return None
-    return asked_of(draft.group, draft.load, [it.candidate for it in tried], draft.promised)
+    return asked_of(draft.group, draft.load, [it.candidate for it in tried], draft.promised, zone)
 
 
 def is_too_large(group: Group) -> bool:
     return group.partitions > MOST_PARTITIONS
 
 
-def asked_of(group: Group, load: Load, candidates: Sequence[Candidate], promised_seconds: float) -> Question | None:
+def asked_of(
+    group: Group, load: Load, candidates: Sequence[Candidate], promised_seconds: float, zone: ZoneInfo
+) -> Question | None:
     """None: what a member can do is not known, or no single number says it."""
     capacity, advised = load.capacity, load.advised
     if capacity is None or advised is None:
         return None
+    topics = by_busiest_partition(group)
     return Question(
-        consumers=_consumers(group, advised, load.members_max),
-        seen_capacity=capacity.p50,
+        consumers=_consumers(group, topics, advised, load.members_max),
+        seen_capacity=advised if capacity.is_by_hour else capacity.p50,
         windows=capacity.windows,
-        skew=skew_of(group),
+        shape=shape_of(group, topics, capacity, zone),
         candidates=tuple(candidates),
         promised_seconds=promised_seconds,
     )
@@ -105,24 +111,19 @@ def named(hpa: Recommendation) -> str:
 
 
 def _variants(draft: Draft) -> Iterator[Recommendation]:
-    hpa, given = draft.hpa, draft.hpa.down.window_seconds.value
-    longer = [Number(seconds, LONGER) for seconds in CALMER_SECONDS if seconds > given]
+    hpa = draft.hpa
     yield hpa
-    for window in longer:
-        yield _with_window(hpa, window)
-    lower = [replace(hpa, target=target) for target in _lower_targets(draft)]
-    larger = [replace(hpa, min_replicas=least) for least in _larger_minima(draft)]
-    for other in (*lower, *larger):
-        yield other
-        for window in longer[-1:]:
-            yield _with_window(other, window)
+    yield _calmer(hpa)
+    lower = [_calmer(replace(hpa, target=target)) for target in _lower_targets(draft)]
+    larger = [_calmer(replace(hpa, min_replicas=least)) for least in _larger_minima(draft)]
+    yield from lower
+    yield from larger
     for quick, wide in zip(lower[:1], larger[:1], strict=False):
-        for window in longer[-1:]:
-            yield _with_window(replace(quick, min_replicas=wide.min_replicas), window)
+        yield replace(quick, min_replicas=wide.min_replicas)
 
 
-def _with_window(hpa: Recommendation, window: Number) -> Recommendation:
-    return replace(hpa, down=replace(hpa.down, window_seconds=window))
+def _calmer(hpa: Recommendation) -> Recommendation:
+    return replace(hpa, down=replace(hpa.down, window_seconds=Number(CALMER_SECONDS, LONGER)))
 
 
 def _lower_targets(draft: Draft) -> Iterator[Target]:
@@ -179,20 +180,42 @@ def _fixed(draft: Draft) -> Tried:
     return Tried(f"{formatting.plural(number.value, 'replica')} all the time", Candidate(hpa.spec))
 
 
-def skew_of(group: Group) -> HourlySkew:
-    """Of all topics together."""
-    topics = [topic.hours for topic in group.topics]
-    start, places = np.unique(np.concatenate([hours.start for hours in topics]), return_inverse=True)
-    produced, largest = np.zeros(len(start)), np.zeros(len(start))
-    messages = np.nan_to_num(np.concatenate([hours.produced for hours in topics]))
-    np.add.at(produced, places, messages)
-    np.maximum.at(largest, places, messages * np.nan_to_num(np.concatenate([hours.skew for hours in topics])))
-    share = np.divide(largest, produced, out=np.full(len(start), np.nan), where=largest > 0)
-    return HourlySkew(start, share)
+def by_busiest_partition(group: Group) -> tuple[TopicFigures, ...]:
+    """Those that have partitions. The topic in whose busiest partition most was produced comes first."""
+    topics = [topic for topic in group.topics if topic.partitions]
+    return tuple(sorted(topics, key=lambda topic: -float(_in_busiest(topic).sum())))
 
 
-def _consumers(group: Group, capacity: float, members_max: int | None) -> Consumers:
-    partitions = tuple(topic.partitions for topic in group.topics if topic.partitions)
+def _in_busiest(topic: TopicFigures) -> Floats:
+    """Messages of each hour."""
+    return np.nan_to_num(topic.hours.produced * topic.hours.skew)
+
+
+def shape_of(group: Group, topics: Sequence[TopicFigures], capacity: Capacity, zone: ZoneInfo) -> Shape:
+    """`topics`: in the order of the consumers' partitions."""
+    hours, first = group.hours, topics[0]
+    places = np.searchsorted(hours.start, first.hours.start)
+    busiest = np.zeros(len(hours))
+    busiest[places] = _in_busiest(first)
+    skew = np.divide(busiest, hours.produced, out=np.full(len(hours), np.nan), where=busiest > 0)
+    each = [max(float(np.nansum(topic.hours.produced)), 1.0) / topic.partitions for topic in topics]
+    weights = np.repeat(np.array(each) / max(each), [topic.partitions for topic in topics])
+    return Shape(hours.start, skew, pace_of(capacity, hours.start, zone), weights)
+
+
+def pace_of(capacity: Capacity, hours: Times, zone: ZoneInfo) -> Floats | None:
+    """As minutes have it. An hour of the day without enough windows has that of the hour before it."""
+    if not capacity.is_by_hour:
+        return None
+    of_day = np.array(capacity.p25_by_hour)
+    known = np.flatnonzero(~np.isnan(of_day))
+    of_day = of_day[known[np.searchsorted(known, np.arange(len(of_day)), side="right") - 1]]
+    pace: Floats = of_day[[time.hour for time in local_times(hours, zone)]] / capacity.advised
+    return pace
+
+
+def _consumers(group: Group, topics: Sequence[TopicFigures], capacity: float, members_max: int | None) -> Consumers:
+    partitions = tuple(topic.partitions for topic in topics)
     is_shared = group.is_spread is None and (members_max or 0) > max(partitions, default=0)
     return Consumers(
         capacity=capacity,

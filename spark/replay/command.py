@@ -98,7 +98,8 @@ def _outcome(group: Group, request: ReplayRequest, tables: Tables, wanted: Wante
     if is_too_large(group):
         raise Unusable(f"--group {group.name}: {TOO_LARGE}")
     load = load_of(group)
-    question = asked_of(group, load, [Candidate(request.hpa.hpa)], group.agreement.max_wait_seconds)
+    candidates, zone = [Candidate(request.hpa.hpa)], request.report.agreements.zone
+    question = asked_of(group, load, candidates, group.agreement.max_wait_seconds, zone)
     if question is None:
         raise Unusable(f"--group {group.name}: {without_capacity(load)}")
     task = ReplayTask(tables.files, tuple(tables.minutes(wanted)), wanted, (group.cluster, group.name), question)

@@ -52,7 +52,7 @@ class Outcome:
 def outcome_in(task: ReplayTask) -> Outcome:
     """The kernel. Raises Unusable for a file that cannot be read, and where the minutes do not show what happened."""
     rows = rows_of_groups(MinutesRead(task.files, task.paths, (task.group,)))
-    minutes = minutes_of([rows], task.wanted, task.question.skew)
+    minutes = minutes_of([rows], task.wanted, task.question.shape)
     if minutes is None or not minutes.is_known.any():
         raise Unusable(f"--group {task.group[1]}: no minute of the range has a known lag and wait")
     return outcome_of(minutes, task.question)

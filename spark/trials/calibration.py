@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from adapter.verdicts.load import Load
+from adapter.verdicts.load import NO_EVENTS, Events, Load
 from adapter.verdicts.plant import Consumers
 from adapter.verdicts.replay import Replay
 from adapter.verdicts.scalers import Lane
 from spark.errors import Unusable
+from spark.figures import formatting
 from spark.figures.model import Flags, Floats
 from spark.trials.minutes import Minutes
 
@@ -77,12 +78,17 @@ class Courses:
 def load_of(minutes: Minutes) -> Load:
     known = np.flatnonzero(minutes.is_known)
     lag, wait = (float(minutes.lag[known[0]]), float(minutes.wait_seconds[known[0]])) if len(known) else (0.0, 0.0)
-    return Load(minutes.produced, minutes.skew, lag, wait)
+    return Load(minutes.produced, minutes.skew, lag, wait, minutes.weights)
+
+
+def events_of(minutes: Minutes) -> Events:
+    return NO_EVENTS if minutes.pace is None else Events(capacity=minutes.pace)
 
 
 def as_they_were(minutes: Minutes, consumers: Consumers) -> Lane:
     """The replay of the members that were there. Raises Unusable where they were not counted."""
-    return Lane(load_of(minutes), consumers, members=members_of(minutes).astype(np.int64))
+    members = members_of(minutes).astype(np.int64)
+    return Lane(load_of(minutes), consumers, members=members, events=events_of(minutes))
 
 
 def calibration_of(
@@ -135,7 +141,7 @@ def _misfit(it: Calibration, minutes: Minutes, consumers: Consumers) -> str:
     known = minutes.is_known
     changed = np.mean((minutes.members_min != minutes.members_max)[known])
     if changed > UNSTEADY_SHARE:
-        return f"members came and went within {changed:.0%} of the minutes"
+        return f"members came and went within {formatting.share(float(changed))} of the minutes"
     late = known & (minutes.wait_seconds > max(it.replayed.wait_p95, it.observed.wait_p50))
     if late.any() and np.median(minutes.partitions_with_lag[late]) <= FEW_PARTITIONS * consumers.width:
         few = int(np.median(minutes.partitions_with_lag[late]))

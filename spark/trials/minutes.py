@@ -40,6 +40,10 @@ class Minutes:
     skew: Floats
     """The busiest partition's share of what was produced in the hour, 0 to 1. Within a minute, chance decides which
     partition is busiest."""
+    pace: Floats | None = None
+    """What a member can do, as a share of the capacity to count with; None: it is the same at all times."""
+    weights: Floats | None = None
+    """How much each partition gets, compared with one another; None: all but the busiest get the same."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -51,20 +55,23 @@ class Minutes:
         return known
 
 
-@dataclass(frozen=True, slots=True)
-class HourlySkew:
-    """The busiest partition's share of what a group's topics got, hour by hour."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """What other tables know of a group, and minutes do not. Columns are as those of minutes."""
 
-    start: Times
-    share: Floats
+    hour: Times
+    """Beginnings, in order, of the rows of `skew` and `pace`."""
+    skew: Floats
+    pace: Floats | None = None
+    weights: Floats | None = None
 
-    def at(self, minutes: Times) -> Floats:
+    def at(self, column: Floats, minutes: Times) -> Floats:
         """NaN where nothing is known of the hour."""
-        hours, wanted = (times.astype("datetime64[h]") for times in (self.start, minutes))
+        hours, wanted = (times.astype("datetime64[h]") for times in (self.hour, minutes))
         if not len(hours):
             return np.full(len(minutes), np.nan)
         places = np.minimum(np.searchsorted(hours, wanted), len(hours) - 1)
-        return np.where(hours[places] == wanted, self.share[places], np.nan)
+        return np.where(hours[places] == wanted, column[places], np.nan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +129,7 @@ def _places(rows: pa.Table, groups: Sequence[Names]) -> Ints:
     return found
 
 
-def minutes_of(tables: Sequence[pa.Table], wanted: Wanted, skew: HourlySkew) -> Minutes | None:
+def minutes_of(tables: Sequence[pa.Table], wanted: Wanted, shape: Shape) -> Minutes | None:
     """None: the range has no row."""
     if not tables:
         return None
@@ -138,7 +145,8 @@ def minutes_of(tables: Sequence[pa.Table], wanted: Wanted, skew: HourlySkew) -> 
         column[places] = rows[name].cast(pa.float64()).to_numpy()
     every = np.arange(first, last + NUMPY_MINUTE, NUMPY_MINUTE)
     columns["produced"] = _spread_over_gaps(columns["produced"])
-    return Minutes(every, **columns, skew=skew.at(every))
+    pace = None if shape.pace is None else np.nan_to_num(shape.at(shape.pace, every), nan=1.0)
+    return Minutes(every, **columns, skew=shape.at(shape.skew, every), pace=pace, weights=shape.weights)
 
 
 def _spread_over_gaps(produced: Floats) -> Floats:

@@ -1,20 +1,25 @@
 """Pure: HPAs as lanes of a replay, and what they are compared with: the HPA of KEDA's defaults, and an oracle."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from adapter.verdicts.hpa import Hpa, Metric, MetricIdentifier, MetricSource, MetricTarget
+from adapter.verdicts.owners import owners_table
 from adapter.verdicts.plant import Consumers
 from adapter.verdicts.recent import Counts
 from adapter.verdicts.scalers import LAG, Lane, Served
-from spark.trials.calibration import load_of, members_of
+from spark.figures.model import Floats
+from spark.trials.calibration import events_of, load_of, members_of
 from spark.trials.minutes import Minutes
 
 KEDA_LAG, KEDA_MOST = 10, 100
 """`lagThreshold` and `maxReplicaCount` that KEDA assumes where a ScaledObject gives none."""
+
+
+TINY = 1e-9
+"""The weight of no partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +32,8 @@ class Candidate:
 
 def lanes_with(minutes: Minutes, consumers: Consumers, candidates: Sequence[Candidate]) -> list[Lane]:
     """Each begins with the members that were there."""
-    load, is_known, first = load_of(minutes), ~np.isnan(minutes.lag), int(members_of(minutes)[0])
+    load, events, is_known = load_of(minutes), events_of(minutes), ~np.isnan(minutes.lag)
+    first = int(members_of(minutes)[0])
     return [
         Lane(
             load,
@@ -36,13 +42,14 @@ def lanes_with(minutes: Minutes, consumers: Consumers, candidates: Sequence[Cand
             replicas=int(np.clip(first, max(1, it.hpa.min_replicas), it.hpa.max_replicas)),
             lag_is_known=is_known,
             served=it.served,
+            events=events,
         )
         for it in candidates
     ]
 
 
 def lane_of_oracle(minutes: Minutes, consumers: Consumers) -> Lane:
-    return Lane(load_of(minutes), consumers, members=foreseen(minutes, consumers))
+    return Lane(load_of(minutes), consumers, members=foreseen(minutes, consumers), events=events_of(minutes))
 
 
 def keda_of(consumers: Consumers) -> Candidate:
@@ -54,15 +61,27 @@ def keda_of(consumers: Consumers) -> Candidate:
 
 
 def foreseen(minutes: Minutes, consumers: Consumers) -> Counts:
-    """The fewest members of whom none gets more than it can read in any minute or in the next one; all, where none are
-    enough. Members carry whole partitions, and one of them the busiest."""
-    produced = np.nan_to_num(minutes.produced) / 60
-    width = consumers.width
-    busiest = np.clip(np.nan_to_num(minutes.skew, nan=1 / width), 1 / width, 1.0)
-    other = (1 - busiest) / max(1, width - 1)
+    """The fewest members of whom none gets more than it can read in any minute or in the next one; as many as there are
+    partitions, where none are enough."""
+    produced, width = np.nan_to_num(minutes.produced) / 60, consumers.width
+    able = consumers.capacity * (np.ones(len(produced)) if minutes.pace is None else minutes.pace)
     needed: Counts = np.full(len(produced), width, np.int64)
     for members in range(width - 1, 0, -1):
-        carried = math.ceil(width / members)
-        is_enough = produced * (busiest + (carried - 1) * other) <= consumers.capacity
-        needed[is_enough] = members
+        needed[produced * _largest_share(minutes, consumers, members) <= able] = members
     return np.maximum(needed, np.append(needed[1:], needed[-1:]))
+
+
+def _largest_share(minutes: Minutes, consumers: Consumers, members: int) -> Floats:
+    """Of what arrives in each minute, what the member with most gets. Members carry whole partitions, unless they read
+    all of them together."""
+    if consumers.assignor is None:
+        return np.full(len(minutes), 1 / members)
+    weights = np.ones(consumers.width) if minutes.weights is None else minutes.weights
+    least = weights[0] / weights.sum()
+    busiest = np.clip(np.nan_to_num(minutes.skew, nan=least), least, 1.0)
+    owners = owners_table(consumers.partitions, consumers.assignor)[members]
+    others = np.bincount(owners[1:], weights[1:], members)
+    others /= max(float(others.sum()), TINY)
+    elsewhere = float(np.delete(others, owners[0]).max(initial=0.0))
+    largest: Floats = np.maximum(busiest + (1 - busiest) * others[owners[0]], (1 - busiest) * elsewhere)
+    return largest

@@ -30,7 +30,7 @@ def trials_in(task: TrialsTask) -> list[Trial | Untried]:
         return [Untried("The history holds no minutes of the range")] * len(task.groups)
     rows = rows_of_groups(MinutesRead(task.files, task.paths, task.groups))
     of_groups = zip(by_group(rows, task.groups), task.questions, strict=True)
-    minutes = [minutes_of([of_group], task.wanted, question.skew) for of_group, question in of_groups]
+    minutes = [minutes_of([of_group], task.wanted, question.shape) for of_group, question in of_groups]
     asked = [(of, question) for of, question in zip(minutes, task.questions, strict=True) if of is not None]
     answers = iter(trials_of(asked))
     return [Untried("The history holds no minutes of the group") if of is None else next(answers) for of in minutes]

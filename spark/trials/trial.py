@@ -16,7 +16,7 @@ from spark.trials.calibration import (
     calibration_of,
     figures_of,
 )
-from spark.trials.minutes import HourlySkew, Minutes
+from spark.trials.minutes import Minutes, Shape
 from spark.trials.references import Candidate, keda_of, lane_of_oracle, lanes_with
 
 
@@ -25,10 +25,10 @@ class Question:
     consumers: Consumers
     """With the capacity to count with."""
     seen_capacity: float
-    """Messages per second of one member, the median of what was seen."""
+    """Messages per second of one member, as it was seen: the median, unless it differs by the hour."""
     windows: int
-    """Those of this median."""
-    skew: HourlySkew
+    """In which it was seen."""
+    shape: Shape
     candidates: tuple[Candidate, ...]
     promised_seconds: float
 

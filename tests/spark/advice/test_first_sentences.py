@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from spark.advice.assessment import Report, Standing
 from spark.advice.finding import Severity
 from spark.advice.weekly_pattern import week_of
+from spark.report.group_file import agreed
 from tests.support.history.compacting import compacted, reported
 from tests.support.history.planted_weeks import END, write_weeks
 from tests.support.history.troubled_groups import troubled_groups
@@ -157,12 +158,37 @@ SENTENCES = {
 """Group -> severity, the beginning of the first sentence, and the beginning of what to do."""
 
 
+PATIENT = "10m"
+RECOMMENDED = {
+    "a quiet topic beside",
+    "bursts",
+    "mended",
+    "office hours in India",
+    "reads again at night",
+    "slower by day",
+}
+"""Groups for which an HPA is recommended if messages may wait for so long. With a sample a minute, no HPA keeps a wait
+of a minute."""
+
+
 @pytest.fixture(scope="module")
-def made(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Report:
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root: Path = tmp_path_factory.mktemp("weeks")
-    write_weeks(root / "history", troubled_groups())
-    compacted(root / "history", until=END)
-    return reported(root / "history", root / "report", spark_session, NOW, timezone=INDIA.key)
+    write_weeks(root, troubled_groups())
+    compacted(root, until=END)
+    return root
+
+
+@pytest.fixture(scope="module")
+def made(spark_session: SparkSession, history: Path, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return reported(history, tmp_path_factory.mktemp("report"), spark_session, NOW, timezone=INDIA.key)
+
+
+@pytest.fixture(scope="module")
+def patient(spark_session: SparkSession, history: Path, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    agreements = agreed(PATIENT, None, None)
+    place = tmp_path_factory.mktemp("patient")
+    return reported(history, place, spark_session, NOW, timezone=INDIA.key, agreements=agreements)
 
 
 def of(made: Report, group: str) -> Standing:
@@ -187,6 +213,36 @@ def test_one_incident_is_one_finding(made: Report) -> None:
     }
 
     assert {name for name, codes in worth_watching.items() if len(codes) > 1} == set()
+
+
+def test_hpas_are_recommended_where_they_keep_a_wait_of_ten_minutes(made: Report, patient: Report) -> None:
+    advised, at_once = (
+        {standing.group.name for standing in report.standings if standing.advice.hpa.target.value is not None}
+        for report in (patient, made)
+    )
+
+    assert (advised, at_once) == (RECOMMENDED, set())
+
+
+@pytest.mark.parametrize("group", sorted(RECOMMENDED))
+def test_what_happened_is_reproduced_before_the_cheapest_hpa_that_keeps_the_wait_is_recommended(
+    patient: Report, group: str
+) -> None:
+    advice = of(patient, group).advice
+    expected, replayed = advice.expected, advice.replayed
+    assert expected is not None
+    assert replayed is not None
+    was, again = replayed.calibration.observed, replayed.calibration.replayed
+    hpas = [line for line in replayed.others if not line.name.endswith("all the time")]
+    cheaper = [line for line in hpas if line.figures.replica_hours < expected.replica_hours]
+
+    assert abs(again.wait_p95 - was.wait_p95) <= 0.25 * was.wait_p95
+    assert abs(again.minutes_above - was.minutes_above) <= 0.1 * was.minutes_above + 10
+    assert expected.kept_share >= 0.95
+    assert all(
+        line.figures.kept_share < 0.95 or line.figures.changes_a_day > 48 or "metric replicas" in line.name
+        for line in cheaper
+    )
 
 
 @pytest.mark.parametrize("group", ["healthy", "at rest"])

@@ -1,15 +1,13 @@
 """`replay` on a compacted history."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
-from pyspark.sql import SparkSession
 
-from tests.support.history.compacting import asked, compacted, no_session
+from tests.support.history.compacting import asked, compacted, in_process, no_session
 from tests.support.history.planted_weeks import END, Clock, Read, write_weeks
 from tests.support.hpas import Json, document, external
 
@@ -50,19 +48,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(tmp_path_factory.mktemp("history"))
 
 
-Replayed = Callable[..., tuple[int, list[str]]]
+def replayed(place: Path, hpa: Path, *more: str, group: str = "billing") -> tuple[int, list[str]]:
+    return asked("replay", "--history", str(place), "--group", group, "--hpa", str(hpa), *more, session=in_process)
 
 
-@pytest.fixture
-def replayed(spark_session: SparkSession) -> Replayed:
-    def run(place: Path, hpa: Path, *more: str, group: str = "billing") -> tuple[int, list[str]]:
-        command = ("replay", "--history", str(place), "--group", group, "--hpa", str(hpa), *more)
-        return asked(*command, session=lambda: spark_session)
-
-    return run
-
-
-def test_a_replay_says_what_was_and_what_would_have_been(place: Path, tmp_path: Path, replayed: Replayed) -> None:
+def test_a_replay_says_what_was_and_what_would_have_been(place: Path, tmp_path: Path) -> None:
     before = sorted(place.rglob("*"))
     status, _ = replayed(place, hpa_file(tmp_path), "--max-wait", "2m", "--output", str(tmp_path))
     text, result, page = ((tmp_path / f"replay.{kind}").read_text() for kind in ("txt", "json", "html"))
@@ -84,9 +74,7 @@ def test_a_replay_says_what_was_and_what_would_have_been(place: Path, tmp_path: 
     assert page.count('class="line made"') == page.count('class="line used"') == 3
 
 
-def test_a_named_metric_without_selector_is_taken_for_the_groups_lag(
-    place: Path, tmp_path: Path, replayed: Replayed
-) -> None:
+def test_a_named_metric_without_selector_is_taken_for_the_groups_lag(place: Path, tmp_path: Path) -> None:
     """With fewer replicas than there were, messages wait longer."""
     file = hpa_file(tmp_path, external(average="3000", name="billing-backlog"), most=1)
     replayed(place, file, "--output", str(tmp_path))
@@ -113,7 +101,7 @@ def test_a_named_metric_without_selector_is_taken_for_the_groups_lag(
     ],
 )
 def test_what_cannot_be_replayed_ends_with_one_sentence(
-    metrics: list[Json], group: str, more: list[str], sentence: str, place: Path, tmp_path: Path, replayed: Replayed
+    metrics: list[Json], group: str, more: list[str], sentence: str, place: Path, tmp_path: Path
 ) -> None:
     status, lines = replayed(place, hpa_file(tmp_path, *metrics), *more, group=group)
 

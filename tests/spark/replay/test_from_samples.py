@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from pyspark.sql import SparkSession
 
-from tests.support.history.compacting import asked, compacted
+from tests.support.history.compacting import asked, compacted, in_process
 from tests.support.history.written_history import Row, sample, write
 from tests.support.hpas import document, external
 
@@ -36,7 +35,7 @@ def samples_of_two_members() -> list[Row]:
     return rows
 
 
-def test_what_members_did_is_reproduced_from_their_samples(spark_session: SparkSession, tmp_path: Path) -> None:
+def test_what_members_did_is_reproduced_from_their_samples(tmp_path: Path) -> None:
     write(tmp_path, samples_of_two_members())
     compacted(tmp_path)
     file = tmp_path / "hpa.yaml"
@@ -44,7 +43,7 @@ def test_what_members_did_is_reproduced_from_their_samples(spark_session: SparkS
 
     status, _ = asked(
         *("replay", "--history", str(tmp_path), "--group", "billing", "--hpa", str(file), "--output", str(tmp_path)),
-        session=lambda: spark_session,
+        session=in_process,
     )
     result = json.loads((tmp_path / "replay.json").read_text())
     calibration = result["calibration"]

@@ -4,7 +4,7 @@ import numpy as np
 
 from adapter.verdicts.plant import Consumers
 from spark.replay.outcome import outcome_of
-from spark.trials.minutes import HourlySkew
+from spark.trials.minutes import Shape
 from spark.trials.references import Candidate
 from spark.trials.trial import Question
 from tests.support.history.minutes import read_by
@@ -13,7 +13,7 @@ from tests.support.hpas import external, hpa, rules
 DAY = np.arange(1440)
 WAVE = read_by(60 * (100 + 80 * np.sin(DAY / 1440 * 2 * np.pi)), np.full(1440, 3.0), 50.0)
 QUICK = hpa(external(average="500"), most=12, behavior={"scaleUp": rules("Pods 9 15"), "scaleDown": rules()})
-EVEN = HourlySkew(WAVE.start[::60], np.full(24, 1 / 12))
+EVEN = Shape(WAVE.start[::60], np.full(24, 1 / 12))
 CONSUMERS = Consumers(50.0, (12,), interval_seconds=10.0)
 QUESTION = Question(CONSUMERS, 50.0, 100, EVEN, (Candidate(QUICK),), 60.0)
 

@@ -41,6 +41,16 @@ def test_a_past_that_members_explain_is_reproduced(members: np.ndarray) -> None:
     assert calibration.replayed.minutes_above == pytest.approx(calibration.observed.minutes_above, rel=0.1)
 
 
+def test_members_that_are_slower_by_day_are_replayed_so() -> None:
+    """They do 50/s at night and 25/s for half of the day."""
+    pace = np.where((DAY >= 480) & (DAY < 1200), 0.5, 1.0)
+    slow = replace(read_by(WAVE, 3.0 * pace, 50.0), members_min=np.full(1440, 3.0), members_max=np.full(1440, 3.0))
+    known, unknown = (calibrated(each)[0] for each in (replace(slow, pace=pace), slow))
+
+    assert (known.misfit, known.error < 0.1) == ("", True)
+    assert unknown.misfit != ""
+
+
 def unsteady() -> Minutes:
     """Every tenth minute, two of three members were away for a part that the minute does not show."""
     late = np.where(DAY % 10 == 0, STEADY.wait_seconds + 9000, STEADY.wait_seconds)
@@ -64,7 +74,7 @@ def quicker() -> Minutes:
 @pytest.mark.parametrize(
     ("of", "why"),
     [
-        (unsteady(), "members came and went within 10% of the minutes"),
+        (unsteady(), "members came and went within 10\u202f% of the minutes"),
         (poisoned(), "1 of 12 partitions had the lag"),
         (bursting(), "in bursts within a minute"),
         (quicker(), "members did more than"),

@@ -40,6 +40,29 @@ def test_the_oracle_has_a_member_for_each_partition_where_no_number_is_enough() 
     assert foreseen(replace(WAVE, produced=np.full(720, 60_000.0)), CONSUMERS)[0] == 12
 
 
+def test_the_oracle_takes_a_topic_that_gets_nothing_for_what_it_is() -> None:
+    """Three members of eight partitions have two busy ones each, although two of them have a quiet one besides."""
+    both = Consumers(50.0, (6, 2), Assignor.RANGE)
+    quiet = replace(WAVE, produced=np.full(720, 148 * 60.0), skew=np.full(720, 1 / 6))
+    weighed = replace(quiet, weights=np.repeat([1.0, 0.001], [6, 2]))
+
+    assert (foreseen(weighed, both)[0], foreseen(quiet, both)[0]) == (3, 6)
+
+
+def test_the_oracle_knows_when_members_are_slower() -> None:
+    steady = replace(WAVE, produced=np.full(720, 90 * 60.0), skew=np.full(720, 1 / 12))
+    slower = replace(steady, pace=np.where(DAY < 300, 1.0, 0.5))
+
+    assert foreseen(slower, CONSUMERS)[[0, 400]].tolist() == [2, 4]
+
+
+def test_members_that_read_all_partitions_together_carry_no_whole_ones() -> None:
+    """52/s: a fifth member of twelve partitions would still have three of them."""
+    shared = Consumers(12.0, (12,), assignor=None)
+
+    assert foreseen(replace(WAVE, produced=np.full(720, 52 * 60.0)), shared)[0] == 5
+
+
 def test_kedas_hpa_is_served_no_more_lag_than_one_replica_for_each_partition_is_for() -> None:
     keda = keda_of(CONSUMERS)
 

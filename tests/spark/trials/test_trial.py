@@ -5,7 +5,7 @@ import pytest
 
 from adapter.verdicts.owners import Assignor
 from adapter.verdicts.plant import Consumers
-from spark.trials.minutes import HourlySkew, Minutes
+from spark.trials.minutes import Minutes, Shape
 from spark.trials.references import Candidate
 from spark.trials.trial import Question, Trial, Untried, cheapest, trials_of
 from tests.spark.advice.test_advised import GOOD
@@ -17,7 +17,7 @@ WAVE = read_by(60 * (100 + 80 * np.sin(DAY / 720 * 2 * np.pi)), np.full(720, 3.0
 """20/s to 180/s, read by three members that do 50/s each."""
 CONSUMERS = Consumers(50.0, (12,), Assignor.UNIFORM, interval_seconds=10.0)
 SLOW, QUICK = (hpa(external(average=target), most=12) for target in ("9000", "2000"))
-EVEN = HourlySkew(WAVE.start[::60], np.full(12, 1 / 12))
+EVEN = Shape(WAVE.start[::60], np.full(12, 1 / 12))
 QUESTION = Question(CONSUMERS, 50.0, 100, EVEN, (Candidate(SLOW), Candidate(QUICK)), 60.0)
 
 
