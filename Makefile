@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 export KAFKA_LAG_ADAPTER_CACHE := $(or $(KAFKA_LAG_ADAPTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kafka-lag-adapter)
 export UV_CACHE_DIR ?= $(KAFKA_LAG_ADAPTER_CACHE)/uv
 
-.PHONY: demo demo-activator report-demo test test-unit test-pythons test-spark test-e2e test-images test-kafka test-kerberos check bench rig spark-cluster spark-archive format requirements wheels clean
+.PHONY: demo demo-activator demo-demand report-demo test test-unit test-pythons test-spark test-e2e test-images test-kafka test-kerberos check bench rig spark-cluster spark-archive format requirements wheels clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/installed ## a topic, a consumer Deployment and an HPA on real parts: 0 -> 3 -> 0 -> 1
@@ -20,6 +20,9 @@ demo: $(VENV)/installed ## a topic, a consumer Deployment and an HPA on real par
 
 demo-activator: $(VENV)/installed ## the same with the feature gate HPAScaleToZero off: the adapter scales to zero and back
 	@$(BIN)/python -m local.demo --activator
+
+demo-demand: $(VENV)/installed ## an HPA on lag and one on a promise side by side: a table, and demand-demo/replicas-and-waits.svg
+	@$(BIN)/python -m local.promise
 
 report-demo: $(VENV)/installed ## a week of plausible history and the report on it: report-demo/report/report.html
 	@$(BIN)/python -m local.demo.report
@@ -124,4 +127,4 @@ wheels: $(VENV)/installed ## whether the images' packages exist as wheels for li
 	done
 
 clean:
-	rm -rf $(VENV) $(VENV)-3.* report-demo spark-archive .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-3.* report-demo demand-demo spark-archive .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

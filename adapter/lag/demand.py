@@ -70,8 +70,12 @@ def _waited(log: LogEnds, place: Indexes, passed: Offsets, seam: float) -> tuple
 def rates_in(track: Track, rows: Indexes, window: float) -> Rates:
     """Returns by how many messages each row moved per second, from its newest tick that is `window` seconds or more
     before its last one."""
-    past = past_of(track, rows)
-    newest, columns, last = past.received[-1], np.arange(len(rows)), len(past.offset) - 1
+    return rates_by(past_of(track, rows), window)
+
+
+def rates_by(past: Past, window: float) -> Rates:
+    """Returns the same of a past."""
+    newest, columns, last = past.received[-1], np.arange(past.offset.shape[1]), len(past.offset) - 1
     is_before = past.is_valid & (past.received <= newest - window)
     is_before &= past.received >= newest - LONGEST_WINDOWS * window
     base = last - np.argmax(is_before[::-1], axis=0)

@@ -7,8 +7,8 @@ import numpy as np
 
 from adapter.cluster.groups import MemberCount
 from adapter.columns import Indexes, Seconds
-from adapter.lag.demand import FOLLOWED_SECONDS, Rates, losses_in, rates_in, waits_in
-from adapter.lag.ring import Track
+from adapter.lag.demand import FOLLOWED_SECONDS, Rates, losses_in, rates_by, waits_in
+from adapter.lag.ring import Past, Track, past_of
 from adapter.metrics.problems import Problem, Reason, Refused, refused
 from adapter.metrics.requirement import Requirement
 from adapter.metrics.selection import Selection
@@ -79,23 +79,24 @@ def rates_of(chosen: Selection, track: Track, interval: float, what: str) -> dic
     """Returns by how many thousandths of a message per second the offsets of each selected entry moved.
 
     Raises ValueUnavailable if that is not known of one of its partitions; `what` names the metric."""
-    per_second = rates_of_rows(chosen, _rows(chosen), track, interval, what)
+    rows = _rows(chosen)
+    per_second = known_rates(chosen, rows, past_of(track, rows), interval, what)
     sizes = [len(chosen.rows_of(entry)) for entry in chosen.entries]
     sums = np.add.reduceat(per_second, np.cumsum([0, *sizes[:-1]]))
     return {entry: round(1000 * rate) for entry, rate in zip(chosen.entries, sums.tolist(), strict=True)}
 
 
-def rates_of_rows(chosen: Selection, rows: Indexes, track: Track, interval: float, what: str) -> Seconds:
-    """Returns the same of each row, in messages per second."""
-    rates = recent_rates(track, rows, interval)
+def known_rates(chosen: Selection, rows: Indexes, past: Past, interval: float, what: str) -> Seconds:
+    """Returns the same of each row, by its past, in messages per second."""
+    rates = recent_rates(past, interval)
     if np.isnan(rates.per_second).any():
         raise _not_followed(chosen, rows, rates, window_of(interval), what)
     return rates.per_second
 
 
-def recent_rates(track: Track, rows: Indexes, interval: float) -> Rates:
+def recent_rates(past: Past, interval: float) -> Rates:
     # Receipt times scatter, and that must not exclude the tick that is one window old.
-    return rates_in(track, rows, window_of(interval) - interval / 2)
+    return rates_by(past, window_of(interval) - interval / 2)
 
 
 def _not_followed(chosen: Selection, rows: Indexes, rates: Rates, window: float, what: str) -> Refused:

@@ -12,11 +12,12 @@ from adapter.clock import utc_text
 from adapter.columns import Flags, Indexes, Seconds
 from adapter.conditions import DEMAND, Conditions
 from adapter.errors import some_of
-from adapter.lag.demand import rates_in
+from adapter.lag.demand import rates_by
 from adapter.lag.owners import NOT_ASKED
 from adapter.lag.replicas import LONGEST_COMMIT_INTERVAL, movement_of, replicas_for, still_after, sum_of
+from adapter.lag.ring import past_of
 from adapter.metrics.capacities import Capacities, Wants
-from adapter.metrics.demand import rates_of_rows, recent_rates, window_of
+from adapter.metrics.demand import known_rates, recent_rates, window_of
 from adapter.metrics.problems import Problem, Reason, refused
 from adapter.metrics.selection import Selection
 from adapter.metrics.store import ClusterView
@@ -180,22 +181,25 @@ def _demand(
 ) -> Demand:
     view = chosen.view
     rows = np.concatenate([np.empty(0, np.intp), *topics])
-    arriving = rates_of_rows(chosen, rows, view.ring.ends, interval, what)
-    quick = quick_window_of(interval)
-    lately = rates_in(view.ring.ends, rows, quick - interval / 2)
+    past, quick = past_of(view.ring.ends, rows), quick_window_of(interval)
+    arriving = known_rates(chosen, rows, past, interval, what)
+    lately = rates_by(past, quick - interval / 2)
     arriving = following_a_rise(arriving, lately.per_second, quick)
     lag = view.values.lag[rows].astype(np.float64)
     counted = view.members_of(group)
     members = None if counted is None else counted.members
+    beyond = beyond_flight(lag, arriving, _flight_seconds(chosen, rows, members, interval))
+    # It only matters whether members read more while something waits.
+    read = recent_rates(past_of(view.ring.commits, rows), interval).per_second.sum() if beyond.any() else np.nan
     return Demand(
         arriving=arriving,
         lag=lag,
-        beyond=beyond_flight(lag, arriving, _flight_seconds(chosen, rows, members, interval)),
+        beyond=beyond,
         capacity=capacity,
         partitions=tuple(map(len, topics)),
         sharing=view.sharing_of(group),
         is_still=_still(chosen, group, rows, arriving, members, interval),
-        read=float(recent_rates(view.ring.commits, rows, interval).per_second.sum()) if lag.any() else np.nan,
+        read=float(read),
         members=members,
         expected_members=expected,
         owners=_owners(chosen, rows),

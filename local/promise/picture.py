@@ -11,6 +11,7 @@ from spark.report import svg_parts as svg
 
 STYLE = (
     "text{font:11px sans-serif;fill:#333}path{fill:none;stroke-width:1.5}.grid{stroke:#ddd;stroke-width:1}"
+    ".tick{stroke:#999;stroke-width:1}.num{text-anchor:end}.mid{text-anchor:middle}"
     ".load{stroke:#888}.lag{stroke:#c2410c}.promise{stroke:#1d4ed8}.limit{stroke:#111;stroke-dasharray:4 3}"
 )
 BETWEEN = 46

@@ -9,6 +9,9 @@ import pytest
 from adapter.collector import threads as collector_module
 from adapter.errors import MetricUnknown
 from adapter.lag.rules import AskedTopics
+from adapter.lag.saturation import BusyWindow
+from adapter.memory.text import dumps, loads
+from adapter.memory.value import GroupMemory
 from adapter.metrics.problems import Refused, ValueUnavailable
 from adapter.metrics.query import Metrics
 from adapter.reload import live_metrics as live_module
@@ -315,3 +318,31 @@ def test_a_cluster_that_cannot_be_read_keeps_no_process_unready_for_long(
     finally:
         made.stop(60.0)
     assert caplog.text.count("values of cluster main: ") == changes
+
+
+@pytest.mark.usefixtures("opened")
+def test_what_one_member_can_read_is_kept_over_restarts() -> None:
+    windows = tuple(BusyWindow(time.time() - 60.0 * ago, 60.0, 50.0, 3000.0, 6) for ago in range(12, 0, -1))
+    kept = [dumps({("main", "billing"): GroupMemory(windows=windows)})[0]]
+    objective = {"group": "billing", "topics": ["orders"], "objective": {"maxWait": "30s"}}
+
+    def exchange(changed: Callable[[str], str]) -> None:
+        kept[0] = changed(kept[0])
+
+    def capacity(live: LiveMetrics) -> float | None:
+        with contextlib.suppress(Refused):
+            (item,) = live.current.read("kafka_consumergroup_capacity", samples.wants(group="billing")).values
+            return item.milli / 1000
+        return None
+
+    for _ in range(2):
+        live = LiveMetrics(settings("main", rules=[objective]), Telemetry(), WallClock(), exchange=exchange)
+        live.memory.run_once()
+        live.start()
+        try:
+            wait_until(lambda live=live: capacity(live) == 50.0)  # type: ignore[misc]  # of this turn
+        finally:
+            live.stop(60.0)
+            live.memory.run_once(is_last=True)
+
+    assert loads(kept[0], time.time())[0]["main", "billing"].windows
