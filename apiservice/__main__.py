@@ -4,8 +4,6 @@ Each command imports what it needs, so that `--help` is fast."""
 
 import datetime
 import logging
-import sys
-import time
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,7 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from adapter.command_line import new_command, run, version, whole_number
-from apiservice.flags import BootstrapServers, Config, Flags, LogLevel, Output, seconds
+from apiservice.flags import BootstrapServers, Config, Flags, Output, seconds
 
 app = new_command("Kafka consumer lag for the native Kubernetes autoscaler.")
 
@@ -22,9 +20,10 @@ app = new_command("Kafka consumer lag for the native Kubernetes autoscaler.")
 def serve(**options: Any) -> None:  # noqa: ANN401 - see Flags
     """Read consumer lag from the brokers and serve it as external and custom metrics, until SIGTERM."""
     flags = Flags(**options)
-    log_to_stderr(flags.log_level)
     from apiservice import serving  # noqa: PLC0415 - see above
+    from apiservice.logs import log_to_stderr  # noqa: PLC0415 - see above
 
+    log_to_stderr(flags.log_level, flags.log_format)
     serving.run(flags, version())
 
 
@@ -114,31 +113,6 @@ def certificates(
             raise typer.BadParameter(f"{name!r} is not a valid name of a Kubernetes object", param_hint=flag)
     groups, now = (API_GROUPS if custom_metrics else (EXTERNAL,)), datetime.datetime.now(datetime.UTC)
     typer.echo(serving_manifests(namespace, service, days, now, groups), nl=False)
-
-
-class EventFormatter(logging.Formatter):
-    """One line for each event, and indented lines for its traceback: words of others may have control characters."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the library's name
-        return _printable(super().formatMessage(record))
-
-    def formatException(self, ei: Any) -> str:  # noqa: N802, ANN401 - as above
-        return "\n".join(f"  {_printable(line)}" for line in super().formatException(ei).splitlines())
-
-
-def _printable(text: str) -> str:
-    return "".join(letter if letter.isprintable() else " " for letter in text)
-
-
-def log_to_stderr(level: LogLevel) -> None:
-    formatter = EventFormatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
-    formatter.converter = time.gmtime
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(formatter)
-    # Other packages' lines repeat what we log as events, and at DEBUG they contain passwords and tokens.
-    logging.basicConfig(level=logging.CRITICAL, handlers=[handler], force=True)
-    for package in ("adapter", "apiservice"):
-        logging.getLogger(package).setLevel(level.upper())
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from adapter.settings.models import Settings
 
 LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["text", "json"]
 Output = Literal["table", "json", "csv"]
 
 port = whole_number(0, 65535)
@@ -103,3 +104,7 @@ class Flags:
     log_level: Annotated[
         LogLevel, typer.Option(metavar="LEVEL", help="Lowest level that is logged: debug, info, warning or error.")
     ] = "info"
+    log_format: Annotated[
+        LogFormat,
+        typer.Option(metavar="FORMAT", help="text, or json: one object for each line, with a count of its kind."),
+    ] = "text"

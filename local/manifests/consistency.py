@@ -107,10 +107,11 @@ def rights_to_change_are_for_named_objects(shipped: Shipped) -> Iterator[str]:
     }
     for name, expected in wanted.items():
         role = shipped.objects.get(name, {})
-        if [each for rule in role.get("rules") or [] for each in rule.get("resourceNames") or []] != expected:
+        names = (each for rule in role.get("rules") or [] for each in rule.get("resourceNames") or [])
+        if list(dict.fromkeys(names)) != expected:
             yield f"{name}: resourceNames must be {expected}, as in the code"
     custom = shipped.added(f"custom-metrics/patch-{REGISTRATION.removeprefix('base/')}").get("resourceNames")
-    if custom != [group.api_service for group in CUSTOM]:
+    if list(dict.fromkeys(custom or ())) != [group.api_service for group in CUSTOM]:
         yield f"custom-metrics: resourceNames must be {[group.api_service for group in CUSTOM]}, as in the code"
     if at(shipped.objects.get(REGISTRATION), "metadata.name") != f"{NAME}-registration":
         yield f"{REGISTRATION}: must be named {NAME}-registration, as in the code"
