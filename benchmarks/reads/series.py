@@ -30,7 +30,8 @@ NEWLINE = b"\n"
 HOW = (
     "The real server with 3 fake brokers of the table above, default settings and `series: {by: partition}` without a "
     "limit that matters. One client reads `/metrics/groups`, compressed, again and again; another one reads as in the "
-    "table above, one read every 10 ms, first without the scrapes. Memory is the peak of the server's resident set, in per cent of what it was before the first scrape."
+    "table above, one read every 10 ms, first without the scrapes. Memory is the peak of the server's resident set, in "
+    "per cent of what it was before the first scrape."
 )
 
 
