@@ -9,6 +9,8 @@ PYTHON := $(or $(shell .ci/python $(IMAGE_PYTHON)),python3)
 endif
 VENV := .venv
 BIN := $(VENV)/bin
+# The processes that tests start share what is compiled, or each of them would compile all of it anew.
+unexport PYTHONDONTWRITEBYTECODE
 export KAFKA_LAG_ADAPTER_CACHE := $(or $(KAFKA_LAG_ADAPTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kafka-lag-adapter)
 export UV_CACHE_DIR ?= $(KAFKA_LAG_ADAPTER_CACHE)/uv
 

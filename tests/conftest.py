@@ -4,6 +4,7 @@ import itertools
 import os
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from unittest import mock
 
@@ -52,9 +53,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort the tests: the longest groups, then by part. Tests that share expensive fixtures run in one process."""
     groups: dict[pytest.Item, str | None] = {}
+    parts = {item: _part_of(item) for item in items}
     sharing = {item.path for item in items if SHARED.intersection(getattr(item, "fixturenames", ()))}
-    for item in items:
-        part = _part_of(item)
+    for item, part in parts.items():
         item.user_properties.append(("part", part))
         if part != "unit":
             item.add_marker(part)
@@ -64,7 +65,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if getattr(item.config.option, "loadgroup", False):
                 # pytest-xdist 3.8 adds the group to an attribute that pytest 9.2 no longer reads, and ignores groups.
                 item._id = type(item._id).parse(f"{item.nodeid}@{group}")
-    items.sort(key=lambda item: _place(groups[item], _part_of(item)))
+    items.sort(key=lambda item: _place(groups[item], parts[item]))
 
 
 def _place(group: str | None, part: str) -> int:
@@ -87,12 +88,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def _part_of(item: pytest.Item) -> str:
     """`images`, `e2e` and `spark` by these rules or by a mark in its file, `unit` otherwise."""
-    if IMAGES in item.path.parents:
-        return "images"
-    if "end_to_end" in item.path.parts:
-        return "e2e"
+    if folder_part := _folder_part(item.path):
+        return folder_part
     needs_spark = SPARK_FIXTURES.intersection(getattr(item, "fixturenames", ())) or item.get_closest_marker("spark")
     return "spark" if needs_spark else "unit"
+
+
+@cache
+def _folder_part(path: Path) -> str | None:
+    """Of all tests in the file; None if each is looked at."""
+    if IMAGES in path.parents:
+        return "images"
+    return "e2e" if "end_to_end" in path.parts else None
 
 
 def _group_of(item: pytest.Item, part: str, *, shares: bool) -> str | None:
