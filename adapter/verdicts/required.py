@@ -20,7 +20,7 @@ Messages = NDArray[np.float64]
 
 SHORTEST_SECONDS = 60.0
 """Messages that wait are worked off in no less: a quicker reaction overshoots, because new members need time."""
-WORTHWHILE = 0.1
+WORTHWHILE = 0.25
 """Beyond what the sum of the rates asks for, a member must read at least this share of its capacity that nobody would
 read without it. Otherwise one busy partition would ask for a member for every other one."""
 CHANCE = 3.0

@@ -10,7 +10,7 @@ from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, produce
 from local.kubernetes.control_plane import ControlPlane
 from local.processes import wait_until
-from tests.support.real import scaled_groups
+from tests.support.real import promised_group, scaled_groups
 
 LAG = "kafka_consumergroup_lag"
 UNREAD_TOPIC = "read-by-nobody"
@@ -45,13 +45,14 @@ def prepare(cluster: Kafka) -> None:
     commit(cluster, UNLABELLED_GROUP, UNLABELLED_COMMITS)
     commit(cluster, IDLE_GROUP, {(IDLE_TOPIC, 0): 0})
     scaled_groups.prepare(cluster)
+    promised_group.prepare(cluster)
 
 
 def settings(cluster: Kafka) -> dict[str, Any]:
     return {
         "clusters": [{"name": "main", "bootstrapServers": cluster.bootstrap_servers.split(",")}],
         "collection": {"interval": "1s", "maxAge": "60s"},  # a busy machine is no reason to refuse
-        "rules": scaled_groups.RULES,
+        "rules": [*scaled_groups.RULES, promised_group.RULE],
         "metrics": [{"name": UNLABELLED_METRIC, "value": "lag", "group": UNLABELLED_GROUP}],
         "customMetrics": {"register": True},
     }

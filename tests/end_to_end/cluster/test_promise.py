@@ -1,0 +1,61 @@
+"""Whoever writes only a promise about waiting, and copies the example of an HPA, gets the replicas that keep it."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from local.adapter import Adapter
+from local.kafka.broker import Kafka
+from local.kubernetes.control_plane import ControlPlane
+from local.processes import wait_until
+from tests.support.real import promised_group
+from tests.support.real.groups_to_read import path
+from tests.support.real.promised_group import GROUP, MAX_WAIT_SECONDS, PARTITIONS
+
+PLACE = "promise"
+SECONDS = 120.0
+STEADY_SECONDS = 8.0
+
+
+def replicas(plane: ControlPlane) -> int:
+    deployment = plane.get(f"/apis/apps/v1/namespaces/{PLACE}/deployments/{GROUP}")
+    return int(deployment["status"].get("readyReplicas", 0))
+
+
+def required(plane: ControlPlane) -> tuple[str, str] | None:
+    """What kube-apiserver serves, and what it follows from; None: it is refused."""
+    status, body = plane.raw(path(PLACE, "kafka_consumergroup_required_replicas", f"group%3D{GROUP}"))
+    if status != 200:
+        return None
+    (item,) = json.loads(body)["items"]
+    return item["value"], item["metricLabels"]["basis"]
+
+
+@pytest.mark.usefixtures("node")
+def test_who_writes_only_a_promise_and_copies_the_example_gets_the_replicas_that_keep_it(
+    control_plane: ControlPlane, one_broker: Kafka, adapter: Adapter, tmp_path: Path
+) -> None:
+    assert adapter.is_live()
+    wait_until(lambda: required(control_plane) == ("0", "idle"), "the rates of a topic at rest", SECONDS)
+    place = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}}
+    control_plane.apply([place, promised_group.deployment(one_broker, PLACE, tmp_path)])
+    wait_until(lambda: replicas(control_plane) == 1, "the first consumer", SECONDS)
+    control_plane.apply([promised_group.example_hpa(PLACE)])
+    wait_until(lambda: replicas(control_plane) == 0, "no consumer while nothing arrives", SECONDS)
+
+    with promised_group.load(one_broker):
+        wait_until(lambda: replicas(control_plane) == PARTITIONS, "a consumer for each partition", SECONDS)
+        served = required(control_plane)
+        assert served is not None
+        assert served[0] == str(PARTITIONS)
+        began = time.time()
+        wait_until(lambda: bool(promised_group.waits(tmp_path, began)), "messages that came since", SECONDS)
+        wait_until(lambda: time.time() > began + STEADY_SECONDS, "some seconds of them", SECONDS)
+        waited = promised_group.waits(tmp_path, began)
+
+    assert len(waited) > STEADY_SECONDS
+    assert max(waited) < MAX_WAIT_SECONDS
+    assert replicas(control_plane) == PARTITIONS
+    control_plane.delete([place])
