@@ -29,6 +29,7 @@ from adapter.conditions import (
     Conditions,
 )
 from adapter.errors import AdapterError, SettingsInvalid
+from adapter.history.notes import Note, NoteNow
 from adapter.history.writer_election import process_name
 from adapter.memory.keeper import Exchange
 from adapter.overview.series import CONTENT_TYPE, GroupSeries
@@ -48,6 +49,7 @@ from apiservice.autoscalers.changes import Changes
 from apiservice.autoscalers.followed import Autoscalers
 from apiservice.autoscalers.hpa_writes import HpaWrites
 from apiservice.autoscalers.limits import LimitedHpas
+from apiservice.autoscalers.record import record_of
 from apiservice.autoscalers.shadower import Shadower
 from apiservice.cluster_api import kept_text
 from apiservice.cluster_api.connection import Client, authorization_of, connect
@@ -176,7 +178,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     telemetry.certificate_end.labels("serving").set_function(tls.ends_at)
     identity = process_name()
     lease = _lease(prepared, identity, conditions, lambda: history is not None or hpa_changes.is_needed)
-    history = _history(settings, telemetry, identity, lease)
+    history = _history(settings, telemetry, identity, lease, lambda: _seen(autoscalers, metrics))
     keep = None if history is None else history.append
     metrics = LiveMetrics(settings, telemetry, clock, keep, _exchange(flags.last_commits_config_map, client))
     recall = _recall(metrics, conditions)
@@ -336,7 +338,15 @@ def _hpa_changes(autoscalers: Autoscalers, metrics: LiveMetrics, lease: Lease | 
     return Changes(autoscalers, lambda: metrics.current, lambda: metrics.settings.autoscalers, is_leader, writes)
 
 
-def _history(settings: Settings, telemetry: Telemetry, writer: str, lease: Lease | None) -> "HistoryWriter | None":
+def _seen(autoscalers: Autoscalers, metrics: LiveMetrics) -> Note:
+    """Returns the HPAs that the history keeps."""
+    current, clusters = metrics.current, (cluster.name for cluster in metrics.settings.clusters)
+    return record_of(autoscalers.current, clusters, current.served, current.may_name, clock.time())
+
+
+def _history(
+    settings: Settings, telemetry: Telemetry, writer: str, lease: Lease | None, autoscalers: NoteNow
+) -> "HistoryWriter | None":
     """pyarrow is loaded only here, because it is needed only with a history."""
     if settings.history.location is None:
         return None
@@ -344,7 +354,7 @@ def _history(settings: Settings, telemetry: Telemetry, writer: str, lease: Lease
     from adapter.history.writer import HistoryWriter  # noqa: PLC0415 - see above
 
     files, own = files_at(settings.history.location), HistoryTelemetry(telemetry)
-    return HistoryWriter(settings.history, files, own, clock, writer, lease, clock.boot_id())
+    return HistoryWriter(settings.history, files, own, clock, writer, lease, clock.boot_id(), autoscalers)
 
 
 def _recall(metrics: LiveMetrics, conditions: Conditions) -> "Recall | None":

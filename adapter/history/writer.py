@@ -20,6 +20,7 @@ from adapter.history.clock_runs import ClockRuns
 from adapter.history.contract import SAMPLES_FOLDER
 from adapter.history.errors import HistoryUnwritable
 from adapter.history.files import Files
+from adapter.history.notes import AUTOSCALERS, NoteNow, Notes
 from adapter.history.parquet import encoded
 from adapter.history.retention import Retention
 from adapter.history.rows import Rows, by_hour, rows_of
@@ -31,8 +32,9 @@ from adapter.telemetry import HistoryTelemetry
 
 logger = logging.getLogger(__name__)
 
-TABLES_THAT_AGE = (SAMPLES_FOLDER, "hours")
-"""Tables with a row per sample, or per partition and hour. Samples are deleted first: the others derive from them."""
+TABLES_THAT_AGE = (SAMPLES_FOLDER, "hours", AUTOSCALERS)
+"""Tables with a row per sample, or per partition and hour, or with documents. Samples are deleted first: deltas derive
+from them."""
 EARLY_BYTES = SAMPLE_BYTES // 2
 """When samples use this much memory, they are written before the flush interval is over."""
 RETRY_SECONDS = 30.0
@@ -70,6 +72,7 @@ class HistoryWriter(Repeating):
         writer: str,
         election: WriterElection | None = None,
         boot_id: str | None = None,
+        autoscalers: NoteNow | None = None,
     ) -> None:
         super().__init__("history")
         self._settings = settings
@@ -91,6 +94,7 @@ class HistoryWriter(Repeating):
         self._clock_runs = ClockRuns()
         self._days_written: set[str] = set()
         """Days that are not noted in the retention ledger yet."""
+        self._notes = None if autoscalers is None else Notes(AUTOSCALERS, autoscalers, self._write_text, clock, writer)
         self._retention = Retention(files, settings.retention, clock.monotonic)
         self._conditions = telemetry.conditions
         telemetry.age.set_function(lambda: clock.monotonic() - self._written_at)
@@ -196,7 +200,8 @@ class HistoryWriter(Repeating):
         return NewFile(path_for(self._writer, rows.first_sample, run), day, encoded(rows, mark), len(rows), until)
 
     def _write(self, days_left: Collection[str] | None) -> None:
-        """Writes what waits, then the retention ledger: so an unwritable location is reported before a file is due."""
+        """Writes what waits, what HPAs there are, then the retention ledger: so an unwritable location is reported
+        before a file is due."""
         # Set before the attempt, so that any error delays the next one.
         self._retry_at = self._clock.monotonic() + RETRY_SECONDS
         try:
@@ -206,6 +211,8 @@ class HistoryWriter(Repeating):
                 self._election.note_written(file.until)
                 self._days_written.add(file.day)
                 self._telemetry.count_file(file.rows, file.size)
+            if self._notes is not None and (day := self._notes.write_if_due()) is not None:
+                self._days_written.add(day)
             self._retention.note(self._days_written, days_left)
             self._days_written.clear()
         except HistoryUnwritable as error:
@@ -215,6 +222,9 @@ class HistoryWriter(Repeating):
             self._written_at = self._clock.monotonic()
             self._conditions.holds(HISTORY, details=f"to {self._settings.location} as {self._writer}")
             self._conditions.holds(HISTORY_ROWS)
+
+    def _write_text(self, path: str, content: bytes) -> None:
+        self._files.write(path, pa.py_buffer(content))
 
     def _tidy(self) -> Collection[str] | None:
         """Deletes what is expired, and returns every day that was there; None if they could not be listed.

@@ -129,8 +129,12 @@ class Metrics:
 
     def shows_work(self, metric: str) -> bool:
         """Whether it is 0 while nothing waits, and above 0 otherwise. False for an unknown metric."""
-        served = self._by_name.get(metric.lower())
+        served = self.served(metric)
         return served is not None and served.definition.shows_work
+
+    def served(self, metric: str) -> Served | None:
+        """Returns what is served by this name."""
+        return self._by_name.get(metric.lower())
 
     def read(
         self,

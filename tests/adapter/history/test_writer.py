@@ -192,9 +192,9 @@ def test_old_days_are_looked_for_once_an_hour() -> None:
     for _ in range(12):
         rig.round_after(300)
 
-    assert rig.files.listed == ["samples", "hours"]
+    assert rig.files.listed == ["samples", "hours", "autoscalers"]
     rig.round_after(300)
-    assert rig.files.listed == ["samples", "hours"] * 2
+    assert rig.files.listed == ["samples", "hours", "autoscalers"] * 2
 
 
 def test_the_end_writes_what_is_left_by_itself() -> None:

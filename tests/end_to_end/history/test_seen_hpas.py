@@ -1,0 +1,58 @@
+"""HPAs of a real API server in the files of a real adapter."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from adapter.verdicts.hpa import hpa_of
+from local.adapter import own_kubeconfig, process
+from local.kubernetes.control_plane import ControlPlane
+from local.processes import wait_until
+from tests.support.real.groups_to_read import LAG
+
+WAIT_SECONDS = 120.0
+SETTINGS = {"clusters": [{"name": "main", "bootstrapServers": ["127.0.0.1:1"]}]}
+
+
+def hpa(namespace: str, most: int) -> dict[str, Any]:
+    metric = {"name": LAG, "selector": {"matchLabels": {"group": "seen", "topic": "orders"}}}
+    target = {"type": "AverageValue", "averageValue": "500"}
+    spec = {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "consumer"},
+        "maxReplicas": most,
+        "metrics": [{"type": "External", "external": {"metric": metric, "target": target}}],
+        "behavior": {"scaleDown": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}]}},
+    }
+    metadata = {"name": "consumer", "namespace": namespace}
+    return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": spec}
+
+
+def newest(location: Path, namespace: str) -> dict[str, Any] | None:
+    """The HPA of the namespace in the newest document."""
+    files = sorted(location.glob("autoscalers/*/*.json"), key=lambda path: path.name.rpartition("-")[2])
+    entries = json.loads(files[-1].read_text())["autoscalers"] if files else []
+    return next((entry for entry in entries if entry["namespace"] == namespace), None)
+
+
+def test_an_hpa_that_is_created_and_edited_is_in_the_history_as_the_server_has_it(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    location = tmp_path / "history"
+    settings = {**SETTINGS, "history": {"location": str(location), "flushInterval": "10s"}}
+    control_plane.apply([hpa(namespace, 12)])
+
+    def maximum() -> int | None:
+        entry = newest(location, namespace)
+        return entry and entry["spec"]["maxReplicas"]
+
+    with process(tmp_path / "adapter", settings, own_kubeconfig(control_plane)):
+        wait_until(lambda: maximum() == 12, "the HPA to be written", WAIT_SECONDS)
+        control_plane.apply([hpa(namespace, 24)])
+        wait_until(lambda: maximum() == 24, "the change to be written", WAIT_SECONDS)
+
+    entry = newest(location, namespace)
+    assert entry is not None
+    assert (entry["group"], entry["topics"], entry["values"]) == ("seen", ["orders"], ["lag"])
+    stored = control_plane.get(f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers/consumer")
+    kinds = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
+    assert hpa_of({**kinds, "spec": entry["spec"]}) == hpa_of({**kinds, "spec": stored["spec"]})
