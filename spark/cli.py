@@ -136,8 +136,12 @@ def replay_command(  # noqa: PLR0913, PLR0917 - an argument is an option
     history: HistoryOption,
     group: Annotated[str, typer.Option(metavar="NAME", help="The group whose past is replayed.")],
     hpa: Annotated[
-        Path, typer.Option(metavar="FILE", help="An HPA of autoscaling/v2 on the group's lag, as YAML or JSON.")
-    ],
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="An HPA of autoscaling/v2 on the group's lag, as YAML or JSON. Default: the one that the adapter saw.",
+        ),
+    ] = None,
     cluster: Annotated[
         str | None, typer.Option(metavar="NAME", help="Where several clusters have a group of this name.")
     ] = None,

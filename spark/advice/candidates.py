@@ -58,6 +58,7 @@ class GivenHpa:
     """The HPA that a group has today."""
 
     file: str
+    """The name of its file; of one that the adapter saw, its namespace and name."""
     hpa: Hpa
 
 

@@ -5,18 +5,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from adapter.verdicts.hpa import Hpa
 from spark.advice.candidates import TOO_LARGE, GivenHpa, asked_of, is_too_large
 from spark.advice.demand import load_of
 from spark.advice.hpa import without_capacity
 from spark.engine.jobs import Spark
 from spark.engine.tasks import run
 from spark.errors import Unusable
-from spark.figures.model import Group
+from spark.figures.model import Group, ReportData
 from spark.figures.periods import Wanted
 from spark.pipeline.runs import Say
 from spark.replay.outcome import Outcome, ReplayTask, outcome_in
 from spark.replay.page import Answer, json_of, page_of, text_of
-from spark.report.build import gathered
+from spark.report.build import gathered, with_seen
 from spark.report.group_file import agreed
 from spark.report.request import Request, requested
 from spark.report.tables import Tables
@@ -33,22 +34,24 @@ class ReplayRequest:
     """Of this group alone."""
     cluster: str | None
     group: str
-    hpa: GivenHpa
+    hpa: GivenHpa | None
+    """None: the one that the adapter saw."""
 
 
 def requested_replay(
     location: str,
     cluster: str | None,
     group: str,
-    hpa_file: Path,
+    hpa_file: Path | None,
     max_wait: str,
     times: tuple[str | None, str | None],
     timezone: str,
     now: datetime,
 ) -> ReplayRequest:
     """The flags as one value, or Unusable."""
-    report = requested(location, "", times, timezone, now, agreed(max_wait, None, None, (group,)), (hpa_file,))
-    return ReplayRequest(report, cluster, group, report.hpas[0])
+    given = () if hpa_file is None else (hpa_file,)
+    report = requested(location, "", times, timezone, now, agreed(max_wait, None, None, (group,)), given)
+    return ReplayRequest(report, cluster, group, report.hpas[0] if given else None)
 
 
 def replay(
@@ -68,11 +71,12 @@ def replay(
     tables = Tables(session(), files)
     data = gathered(request.report, tables, say, check)
     group = _group_in(data.groups, request)
-    say("replaying")
-    outcome = _outcome(group, request, tables, Wanted(data.since, data.until))
+    given = request.hpa or _seen(group, tables.files, data)
+    say(f"replaying {given.file}")
+    outcome = _outcome(group, given.hpa, tables, data)
     check()
     zone, promised = request.report.agreements.zone, group.agreement.max_wait_seconds
-    answer = Answer(group.name, group.cluster, request.hpa.file, promised, outcome, zone)
+    answer = Answer(group.name, group.cluster, given.file, promised, outcome, zone)
     text = text_of(answer)
     if output is not None:
         documents = {"replay.html": page_of(answer), "replay.json": json_of(answer), "replay.txt": f"{text}\n"}
@@ -92,14 +96,24 @@ def _group_in(groups: tuple[Group, ...], request: ReplayRequest) -> Group:
     return chosen[0]
 
 
-def _outcome(group: Group, request: ReplayRequest, tables: Tables, wanted: Wanted) -> Outcome:
+def _seen(group: Group, files: HistoryFiles, data: ReportData) -> GivenHpa:
+    seen = with_seen({}, files, data).get((group.cluster, group.name), [])
+    if not seen:
+        raise Unusable(f"--hpa: is missing, and the adapter saw no HPA that scales on the lag of group {group.name!r}")
+    if len(seen) > 1:
+        names = ", ".join(each.file for each in seen)
+        raise Unusable(f"--hpa: is missing, and the adapter saw several HPAs of group {group.name!r}: {names}")
+    return seen[0]
+
+
+def _outcome(group: Group, hpa: Hpa, tables: Tables, data: ReportData) -> Outcome:
+    wanted = Wanted(data.since, data.until)
     topics = [topic.name for topic in group.topics]
-    check_scales_on_lag(request.hpa.hpa, group.cluster, group.name, topics)
+    check_scales_on_lag(hpa, group.cluster, group.name, topics)
     if is_too_large(group):
         raise Unusable(f"--group {group.name}: {TOO_LARGE}")
     load = load_of(group)
-    candidates, zone = [Candidate(request.hpa.hpa)], request.report.agreements.zone
-    question = asked_of(group, load, candidates, group.agreement.max_wait_seconds, zone)
+    question = asked_of(group, load, [Candidate(hpa)], group.agreement.max_wait_seconds, data.zone)
     if question is None:
         raise Unusable(f"--group {group.name}: {without_capacity(load)}")
     task = ReplayTask(tables.files, tuple(tables.minutes(wanted)), wanted, (group.cluster, group.name), question)

@@ -1,7 +1,7 @@
 """`report`: gather the figures, decide what they say, publish them."""
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from importlib import metadata
@@ -27,8 +27,9 @@ from spark.storage.protocol import HistoryFiles
 from spark.storage.report_output import output_at
 from spark.tables import layout
 from spark.tables.sample_files import Skipped
+from spark.tables.seen_hpas import SeenHpa, seen_hpas
 from spark.tables.topic_parts import Names
-from spark.trials.hpa_file import is_of
+from spark.trials.hpa_file import is_of, was_seen_for
 
 
 def report(
@@ -48,7 +49,7 @@ def report(
     output.prepare()
     tables = Tables(session(), files, show)
     data = gathered(request, tables, say, check)
-    given = given_hpas(request.hpas, data.groups)
+    given = with_seen(given_hpas(request.hpas, data.groups), files, data)
     say("replaying HPAs on what the groups did")
     report = decided(data, lambda asked: tables.trials(asked, Wanted(data.since, data.until)), given)
     check()
@@ -98,6 +99,21 @@ def given_hpas(files: Sequence[GivenHpa], groups: Sequence[Group]) -> dict[Names
             raise Unusable(f"--hpa {given.file}: does not scale on the lag of a group of the range with all its topics")
         for key in of:
             found.setdefault(key, []).append(given)
+    return found
+
+
+def with_seen(
+    given: Mapping[Names, list[GivenHpa]], files: HistoryFiles, data: ReportData
+) -> dict[Names, list[GivenHpa]]:
+    """Of groups without a given HPA those that the adapter saw last in the range."""
+    by_group: dict[Names, list[SeenHpa]] = {}
+    for seen in seen_hpas(files, data.since, data.until, {group.cluster for group in data.groups}):
+        by_group.setdefault((seen.cluster, seen.group), []).append(seen)
+    found = dict(given)
+    for group in data.groups:
+        key, topics = (group.cluster, group.name), [topic.name for topic in group.topics]
+        if key not in found and (own := [it for it in by_group.get(key, ()) if was_seen_for(it, topics)]):
+            found[key] = [GivenHpa(f"{it.namespace}/{it.name}", it.hpa) for it in own]
     return found
 
 

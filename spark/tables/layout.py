@@ -1,6 +1,7 @@
 """Where the tables lie, relative to the history's location. No other module spells these paths.
 
 <location>/samples/date=YYYY-MM-DD/hour=HH/<writer>-<first sample, UTC>.parquet
+<location>/autoscalers/date=YYYY-MM-DD/<writer>-<time, UTC>.json
 <location>/hours/date=YYYY-MM-DD/hour=HH/    deltas, totals, partitions, summary, per_minute and carry .parquet, or of
                                               a large hour -00.parquet, -01.parquet, …; _record.json
 <location>/hourly/date=YYYY-MM-DD/           hourly.parquet, _record.json
@@ -18,6 +19,7 @@ HOUR = timedelta(hours=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 SAMPLES, HOURS, HOURLY, DAILY, MINUTES = "samples", "hours", "hourly", "daily", "minutes"
+AUTOSCALERS = "autoscalers"
 DELTAS, TOTALS, PARTITIONS, SUMMARY, CARRY = "deltas", "totals", "partitions", "summary", "carry"
 PER_MINUTE = "per_minute"
 TABLES_OF_AN_HOUR = (DELTAS, TOTALS, PARTITIONS, SUMMARY, PER_MINUTE, CARRY)

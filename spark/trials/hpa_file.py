@@ -7,6 +7,7 @@ from adapter.documents import content_of, document_in
 from adapter.errors import SettingsInvalid
 from adapter.verdicts.hpa import Hpa, HpaInvalid, LabelSelector, hpa_of
 from spark.errors import Unusable
+from spark.tables.seen_hpas import SeenHpa
 
 METRIC = "kafka_consumergroup_lag"
 
@@ -28,6 +29,17 @@ def is_of(hpa: Hpa, cluster: str, group: str, topics: Collection[str]) -> bool:
         return False
     try:
         check_scales_on_lag(hpa, cluster, group, topics)
+    except Unusable:
+        return False
+    return True
+
+
+def was_seen_for(seen: SeenHpa, topics: Collection[str]) -> bool:
+    """Whether an HPA of a group, which has these topics, scales on the lag of all of them."""
+    if not seen.is_on_lag or (seen.topics and seen.topics != set(topics)):
+        return False
+    try:
+        check_scales_on_lag(seen.hpa, seen.cluster, seen.group, topics)
     except Unusable:
         return False
     return True

@@ -43,7 +43,7 @@ def test_an_hpa_that_is_created_and_edited_is_in_the_history_as_the_server_has_i
 
     def maximum() -> int | None:
         entry = newest(location, namespace)
-        return entry and entry["spec"]["maxReplicas"]
+        return None if entry is None else int(entry["spec"]["maxReplicas"])
 
     with process(tmp_path / "adapter", settings, own_kubeconfig(control_plane)):
         wait_until(lambda: maximum() == 12, "the HPA to be written", WAIT_SECONDS)

@@ -1,6 +1,7 @@
 """`replay` on a compacted history."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import yaml
 
 from tests.support.history.compacting import asked, compacted, in_process, no_session
 from tests.support.history.planted_weeks import END, Clock, Read, write_weeks
+from tests.support.history.seen_documents import entry, write
 from tests.support.hpas import Json, document, external
 
 TWO_DAYS = Clock(days=2, interval=60)
@@ -48,8 +50,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(tmp_path_factory.mktemp("history"))
 
 
-def replayed(place: Path, hpa: Path, *more: str, group: str = "billing") -> tuple[int, list[str]]:
-    return asked("replay", "--history", str(place), "--group", group, "--hpa", str(hpa), *more, session=in_process)
+def replayed(place: Path, hpa: Path | None, *more: str, group: str = "billing") -> tuple[int, list[str]]:
+    given = () if hpa is None else ("--hpa", str(hpa))
+    return asked("replay", "--history", str(place), "--group", group, *given, *more, session=in_process)
 
 
 def test_a_replay_says_what_was_and_what_would_have_been(place: Path, tmp_path: Path) -> None:
@@ -82,6 +85,32 @@ def test_a_named_metric_without_selector_is_taken_for_the_groups_lag(place: Path
 
     assert result["with_hpa"]["replica_hours"] == pytest.approx(48, rel=0.01)
     assert result["with_hpa"]["wait_p95"] > result["calibration"]["observed"]["wait_p95"]
+
+
+def test_without_a_file_the_hpa_that_the_adapter_saw_last_is_replayed(place: Path, tmp_path: Path) -> None:
+    seen = END - timedelta(hours=2)
+    write(place, seen - timedelta(hours=1), entry(12))
+    write(place, seen, entry(1), entry(12, values=["lag_seconds"]), entry(12, topics=["refunds"]))
+    status, _ = replayed(place, None, "--output", str(tmp_path))
+    result = json.loads((tmp_path / "replay.json").read_text())
+
+    assert (status, result["hpa"]) == (0, "payments/billing")
+    assert result["with_hpa"]["replica_hours"] == pytest.approx(48, rel=0.01), "one replica, and not twelve"
+
+
+def test_without_a_file_several_hpas_of_a_group_are_named(place: Path) -> None:
+    write(place, END - timedelta(hours=1), entry(1), entry(2, namespace="staging"))
+    status, lines = replayed(place, None)
+
+    assert status == 2
+    assert "saw several HPAs of group 'billing': payments/billing, staging/billing" in lines[-1]
+
+
+def test_without_a_file_and_without_an_hpa_that_was_seen_there_is_nothing_to_replay(place: Path) -> None:
+    status, lines = replayed(place, None, group="idle")
+
+    assert status == 2
+    assert "--hpa: is missing, and the adapter saw no HPA that scales on the lag of group 'idle'" in lines[-1]
 
 
 @pytest.mark.parametrize(
