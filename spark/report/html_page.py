@@ -13,6 +13,7 @@ import numpy as np
 
 from spark.advice.assessment import Report, Standing
 from spark.advice.demand import production_of
+from spark.advice.forecast import forecast_of
 from spark.advice.spans import local_days, weeks_of
 from spark.advice.weekly_pattern import week_of
 from spark.figures import formatting
@@ -83,6 +84,7 @@ def topic_values(
             week_chart("Busy hours", week_of(topic.by_local_hour, zone), formatting.rate, "heat", zone),
             week_chart("Lagging hours", week_of(topic.hours, zone, "lag_p95"), _messages, "heat lags", zone),
         ),
+        "forecast": forecast_of(topic.by_local_hour, zone),
         "weeks": weeks_of(topic.hours),
         "days": local_days(topic.hours, group.silent, group.interval_seconds, zone)[-MOST_DAYS:],
     }

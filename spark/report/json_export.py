@@ -8,6 +8,7 @@ from typing import Any
 
 from spark.advice.advised import Comparison
 from spark.advice.assessment import Report, Standing
+from spark.advice.forecast import Forecast, forecast_of
 from spark.advice.recommendation import Behavior, Number, Recommendation, Target
 from spark.advice.spans import weeks_of
 from spark.advice.weekly_pattern import week_of
@@ -108,12 +109,17 @@ def _topic(topic: TopicFigures, row: dict[str, Any], report: Report) -> dict[str
         "drains": None if drain is None else math.isfinite(drain),
         "busiest_hours": [{"hour": hour, "production_rate": rate} for hour, rate in week.busiest(5)],
         "production_by_weekday_and_hour": week.rates.tolist(),
+        "forecast": _forecast(forecast_of(topic.by_local_hour, report.data.zone)),
         "stuck": topic.still and asdict(topic.still),
         "uncommitted": {name: row[f"uncommitted_{name}"] for name in ("partitions", "messages")},
         "partitions": topic.shares and asdict(topic.shares),
         "hourly": _periods(last_hours(topic.hours, MOST_HOURS), "hour"),
         "daily": _periods(topic.days, "day"),
     }
+
+
+def _forecast(forecast: Forecast | None) -> dict[str, Any] | None:
+    return forecast and {**asdict(forecast), "skill": forecast.skill, "is_better": forecast.is_better}
 
 
 def _periods(periods: Periods, name: str) -> dict[str, Any]:

@@ -138,6 +138,15 @@ def test_each_topic_shows_its_own_production() -> None:
     assert shown == [("30\u202f/s", "30\u202f/s"), ("10.5\u202f/s", "11\u202f/s")]
 
 
+def test_a_topic_with_two_weeks_says_whether_a_forecast_helps() -> None:
+    peaks = hours(14 * 24, production=lambda hour: 100 if hour % 24 == 9 else 10)
+    short, steady, daily = (page(group("a", topic("x", of))) for of in (hours(), hours(14 * 24), peaks))
+
+    assert "Production an hour ahead" not in short
+    assert "a forecast does not help" in steady
+    assert "the hour before was 54.5\u202f% off, so a forecast helps" in daily
+
+
 def test_a_day_says_how_many_of_its_hours_are_there() -> None:
     """Days are those of Berlin, where June's begin at 22:00 UTC."""
     whole = hours(46)

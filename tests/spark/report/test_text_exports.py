@@ -212,3 +212,13 @@ def test_csv_counts_what_is_stuck_or_has_no_commit() -> None:
     names = ("stuck_partitions", "uncommitted_partitions", "uncommitted_messages")
 
     assert [row[name] for name in names] == ["2", "3", "70"]
+
+
+def test_a_topics_forecast_says_how_far_off_it_was_and_is_null_before_two_weeks_were_seen() -> None:
+    daily = hours(14 * 24, production=lambda hour: 100 if hour % 24 == 9 else 10)
+    found = document(group("a", topic("x", daily), topic("y")))["groups"][0]["topics"]
+    forecast = {of_topic["topic"]: of_topic["forecast"] for of_topic in found}
+
+    assert forecast["y"] is None
+    assert (forecast["x"]["error"], forecast["x"]["is_better"]) == (pytest.approx(0, abs=1e-9), True)
+    assert forecast["x"]["error_of_last_hour"] == pytest.approx(180 / (100 + 23 * 10), rel=0.01)
