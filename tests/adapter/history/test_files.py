@@ -119,6 +119,18 @@ def test_only_days_are_days(tmp_path: Path) -> None:
     assert Folder(tmp_path).days("deltas") == []
 
 
+def test_the_names_in_a_folder_are_those_of_its_finished_files(tmp_path: Path) -> None:
+    files = Folder(tmp_path)
+    files.write(PATH, content())
+    folder = tmp_path / PATH.rpartition("/")[0]
+    (folder / ".1234-unfinished.tmp").touch()
+    (folder / "_SUCCESS").touch()
+    (folder / "folder.parquet").mkdir()
+
+    assert files.names(PATH.rpartition("/")[0]) == [PATH.rpartition("/")[2]]
+    assert files.names("samples/date=2026-11-18/hour=12") == []
+
+
 def test_a_day_goes_whole_and_only_that_day(tmp_path: Path) -> None:
     files = Folder(tmp_path)
     kept = PATH.replace("-18", "-19")
@@ -203,6 +215,16 @@ def test_a_bucket_has_days_that_can_be_deleted(store: FakeStore) -> None:
     files.delete_day("samples", "2026-11-17")  # another writer was faster
     assert files.days("samples") == ["2026-11-19"]
     assert f"history/{PATH.replace('-18', '-19')}" in store.objects
+
+
+def test_the_names_in_a_folder_of_a_bucket_are_those_of_its_files(store: FakeStore) -> None:
+    files = files_at("s3://lag/history")
+    files.write(PATH, content())
+    files.write(PATH.replace("hour=11", "hour=12"), content())
+
+    assert files.names(PATH.rpartition("/")[0]) == [PATH.rpartition("/")[2]]
+    assert files.names("samples/date=2026-11-18/hour=13") == []
+    assert len(store.objects) == 2
 
 
 def test_a_file_in_a_bucket_can_be_read(store: FakeStore) -> None:
