@@ -124,6 +124,8 @@ class Cycle:
         """Groups for whose members HPAs ask. Replaced by any thread."""
         self.partitions_asked: frozenset[str] = frozenset()
         """Groups whose number of partitions HPAs follow. Replaced by any thread."""
+        self.past: Ring | None = None
+        """What moved before the first cycle, for the next one to take over. Replaced by any thread."""
         self._began_at = 0.0
         """When the cycle began, in seconds since the epoch."""
         self._unanswered = 0
@@ -137,7 +139,6 @@ class Cycle:
         self._assignments = Assignments(brokers, self._liveness)
         self._rows = CurrentRows(watching, self._commits, self._shares)
         self._ring = empty_ring()
-        self._past: Ring | None = None
         self._inventory = Inventory(brokers, self._liveness, watching, self._commits, self._rows, clock.monotonic)
         self._resting = Resting(watching.interval)
         self._treatment_of = Latest(treatment_of)
@@ -156,12 +157,8 @@ class Cycle:
     def follow(self, former: "Cycle") -> None:
         """Takes over what another cycle of this cluster saw of the movement of offsets. Call before the first one."""
         self._rows.follow(former._rows.latest)
-        self._ring, self._past = former._ring, former._past
+        self._ring, self.past = former._ring, former.past
         self._resting = Resting(self._watching.interval, former._resting)
-
-    def precede(self, past: Ring) -> None:
-        """Has the next cycle take over what moved before the first one. Any thread may call it."""
-        self._past = past
 
     def remembered(self, *, everything: bool = False) -> ClusterMemory:
         """Returns what is known of the groups that the settings or HPAs name, or of all; any thread may call it."""
@@ -175,8 +172,7 @@ class Cycle:
         self._began_at = self._clock.time()
         self._rows.follow_clock(self._began_at, self._clock.monotonic())
         self._recall_others()
-        if (past := self._past) is not None:
-            self._ring, self._past = preceded_by(self._ring, past), None
+        self._ring, self.past = preceded_by(self._ring, self.past), None
         # If a broker fails, leaders and coordinators move, so Metadata is read before it is due.
         has_news = bool(self._liveness.failures) or self._liveness.is_somebody_absent or self._ends.have_moved
         self._liveness.begin_cycle()

@@ -101,7 +101,7 @@ class Collector(Repeating):
 
     def precede(self, past: Ring) -> None:
         """Takes over what moved before the first cycle."""
-        self._cycle.precede(past)
+        self._cycle.past = past
 
     def remembered(self, *, everything: bool = False) -> ClusterMemory:
         return self._cycle.remembered(everything=everything)

@@ -81,7 +81,7 @@ class World:
         layout = rig.view.layout
         wanted = Wanted("main", layout, np.full(len(layout), rig.cycle._rows.is_committed_only.any()))
         mark = ClockMark(boot_id=boot, to_epoch=rig.clock.time() - rig.clock.monotonic())
-        rig.cycle.precede(past_of(self.files, wanted, Start(start, mark), DEPTH))
+        rig.cycle.past = past_of(self.files, wanted, Start(start, mark), DEPTH)
         self.step(rig)
 
     def step(self, rig: Rig) -> None:
