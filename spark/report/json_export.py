@@ -119,7 +119,9 @@ def _topic(topic: TopicFigures, row: dict[str, Any], report: Report) -> dict[str
 
 
 def _forecast(forecast: Forecast | None) -> dict[str, Any] | None:
-    return forecast and {**asdict(forecast), "skill": forecast.skill, "is_better": forecast.is_better}
+    if forecast is None:
+        return None
+    return {**asdict(forecast), "skill": forecast.skill, "is_better": forecast.is_better}
 
 
 def _periods(periods: Periods, name: str) -> dict[str, Any]:
