@@ -60,9 +60,10 @@ def oracle(rates: Sequence[float], zone: ZoneInfo, *, by_weekday: bool) -> float
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.lists(st.integers(0, 50), min_size=14, max_size=14), st.integers(14 * 24, 18 * 24))
-def test_the_error_is_that_of_plain_python(levels: list[int], count: int) -> None:
-    rates = [wave(hour) + levels[hour // 24 % 14] * (hour % 5) for hour in range(count)]
+@given(st.lists(st.integers(0, 50), min_size=9, max_size=9), st.integers(14 * 24, 40 * 24), st.sampled_from([0, 150]))
+def test_the_error_is_that_of_plain_python(levels: list[int], count: int, quiet: int) -> None:
+    """Where it is quiet, most hours have almost no messages."""
+    rates = [max(0.01, wave(hour) - quiet) + levels[hour // 24 % 9] * (hour % 5) for hour in range(count)]
     forecast = tried(rates)
 
     assert forecast.error == pytest.approx(oracle(rates, BERLIN, by_weekday=forecast.by_weekday))
@@ -130,6 +131,15 @@ def test_a_single_burst_of_earlier_weeks_makes_no_pattern(burst: int) -> None:
     rates[burst] *= 100
 
     assert tried(rates).error == pytest.approx(calm.error, abs=0.01)
+
+
+def test_a_few_messages_in_a_quiet_night_do_not_make_a_flood_of_the_morning() -> None:
+    rates = [100.0 if hour % 24 >= 8 else 0.01 for hour in range(3 * WEEK)]
+    rates[3 * WEEK - 24 + 7] = 5.0
+    calm = tried(rates[: 3 * WEEK - 24])
+
+    # The hour of eight: forecast as ten times 5, and not as 50,000.
+    assert tried(rates).error == pytest.approx(calm.error + 50 / (WEEK * 100 * 2 / 3), abs=0.01)
 
 
 def test_hours_after_a_gap_are_not_tried() -> None:
