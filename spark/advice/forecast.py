@@ -1,6 +1,6 @@
 """Pure: whether the weekly pattern of production says more about the next hour than the hour before does.
 
-A forecast is the last hour's rate, times what the pattern has for the next hour over what it has for that one. Each
+A forecast is what the pattern has for the next hour, times the last hour's rate over what it has for that one. Each
 model is tried on the last week, with a pattern that was made without the day that is forecast."""
 
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ LONGEST_DAYS = 28
 """Before the day that is forecast; what is older shows how the group once was."""
 FEWEST_HOURS = 48
 """That are tried."""
-SHARPEST = 10.0
-"""Times by which a forecast may differ from the last hour: a pattern has hours almost without messages."""
+MOST = 3.0
+"""Times by which a forecast may differ from the pattern: a few messages at night are no flood in the morning."""
 MARGIN = 0.1
 """The least skill with which a forecast is worth more than the last hour's rate."""
 
@@ -104,6 +104,6 @@ def _profile(rates: Floats, slot: Hours, is_seen: Flags) -> Floats:
 
 def _forecast(last: Floats, usual_then: Floats, usual_now: Floats) -> Floats:
     """The last rate where the pattern says nothing."""
-    is_known = (usual_then > 0) & (usual_now >= 0)
-    ratio = np.where(is_known, usual_now / np.where(is_known, usual_then, 1.0), 1.0)
-    return last * np.clip(ratio, 1 / SHARPEST, SHARPEST)
+    is_known = usual_then > 0
+    busier = np.where(is_known, last / np.where(is_known, usual_then, 1.0), 1.0)
+    return np.where(np.isnan(usual_now), last, usual_now * np.clip(busier, 1 / MOST, MOST))

@@ -52,9 +52,9 @@ def oracle(rates: Sequence[float], zone: ZoneInfo, *, by_weekday: bool) -> float
         begin = len(rates) - 24 * (-(-(len(rates) - hour) // 24))
         seen = range(max(0, begin - 28 * 24), begin)
         then, now = ([rates[it] for it in seen if slot(it) == slot(at)] for at in (hour - 1, hour))
-        usual, wanted = statistics.median(then or [0.0]), statistics.median(now or [0.0])
-        ratio = min(max(wanted / usual, 0.1), 10.0) if usual > 0 and now else 1.0
-        missed += abs(rates[hour - 1] * ratio - rates[hour])
+        usual = statistics.median(then or [0.0])
+        busier = min(max(rates[hour - 1] / usual, 1 / 3), 3) if usual > 0 else 1.0
+        missed += abs((statistics.median(now) * busier if now else rates[hour - 1]) - rates[hour])
         came += rates[hour]
     return missed / came
 
@@ -136,10 +136,11 @@ def test_a_single_burst_of_earlier_weeks_makes_no_pattern(burst: int) -> None:
 def test_a_few_messages_in_a_quiet_night_do_not_make_a_flood_of_the_morning() -> None:
     rates = [100.0 if hour % 24 >= 8 else 0.01 for hour in range(3 * WEEK)]
     rates[3 * WEEK - 24 + 7] = 5.0
-    calm = tried(rates[: 3 * WEEK - 24])
+    calm, unusual = (tried(it, ZoneInfo("UTC")) for it in (rates[: 3 * WEEK - 24], rates))
 
-    # The hour of eight: forecast as ten times 5, and not as 50,000.
-    assert tried(rates).error == pytest.approx(calm.error + 50 / (WEEK * 100 * 2 / 3), abs=0.01)
+    assert calm.error == pytest.approx(0, abs=1e-9), "where nothing is unusual, the morning comes as always"
+    # The hour of eight: forecast as three times 100, and not as 50,000.
+    assert unusual.error == pytest.approx(200 / (7 * 16 * 100), abs=0.001)
 
 
 def test_hours_after_a_gap_are_not_tried() -> None:
