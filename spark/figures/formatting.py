@@ -89,6 +89,14 @@ def duration(seconds: float | None) -> str:
     return UNKNOWN
 
 
+def short_duration(seconds: float) -> str:
+    """For axes, in one unit: `1.5 h`."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.3g}{_THIN}{unit}"
+    return f"{seconds:.3g}{_THIN}s" if seconds else "0"
+
+
 def with_wait(lag: float | None, seconds: float | None) -> str:
     """A lag, and the wait that was measured in the same samples, if it is known: `300 (wait 2 min)`."""
     is_said = bool(lag) and seconds is not None and not math.isnan(seconds)

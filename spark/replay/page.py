@@ -110,7 +110,7 @@ def page_of(answer: Answer) -> str:
     charts = (
         _chart(Quantity("Lag", "messages", count), axis, was.lag, would_be.lag),
         _chart(
-            Quantity("Wait", "of the oldest message", duration, svg.nice_duration),
+            Quantity("Wait", "of the oldest message", duration, svg.nice_duration, formatting.short_duration),
             axis,
             was.wait_seconds,
             would_be.wait_seconds,
@@ -221,11 +221,8 @@ class Quantity:
     unit: str
     said: Callable[[float], str]
     top: Callable[[float], tuple[float, float]] = svg.nice_top
+    axis_word: Callable[[float], str] = formatting.short
     how: Literal["max", "mean"] = "max"
-
-    @property
-    def axis_word(self) -> Callable[[float], str]:
-        return formatting.short if self.top is svg.nice_top else self.said
 
     def unit_of(self, axis: svg.Axis) -> str:
         each = {"max": "most", "mean": "mean"}[self.how]

@@ -51,3 +51,9 @@ def test_a_span_of_what_was_not_counted_is_unknown() -> None:
 )
 def test_a_sentence_ends_at_a_full_stop_that_a_space_follows(text: str, first: str) -> None:
     assert formatting.first_sentence(text) == first
+
+
+def test_an_axis_of_durations_has_one_unit() -> None:
+    said = [formatting.short_duration(seconds) for seconds in (0, 15, 90, 5400, 43_200, 129_600)]
+
+    assert said == ["0", "15\u202fs", "1.5\u202fmin", "1.5\u202fh", "12\u202fh", "1.5\u202fd"]
