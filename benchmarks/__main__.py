@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.brokers import frozen, late, requests
-from benchmarks.cycles import cost, cost_on_brokers, failing
+from benchmarks.cycles import cost, cost_on_brokers, demand, failing
 from benchmarks.history import compact, report, scale, writer
 from benchmarks.measuring.effort import FULL, QUICK, Effort
 from benchmarks.measuring.machine import description
@@ -35,6 +35,7 @@ ALONE: dict[str, Callable[[Path, Effort], Table]] = {
     "cycle-cost": cost.measure,
     "cycle-cost-on-brokers": cost_on_brokers.measure,
     "failing-cycles": failing.measure,
+    "demand-cost": demand.measure,
     "late-broker": late.measure,
     "many-hpas": many_hpas.measure,
     "history-writer": writer.measure,
