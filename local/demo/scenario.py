@@ -146,6 +146,11 @@ def metric_path(names: Names) -> str:
     return f"{EXTERNAL_METRICS}/namespaces/{names.namespace}/{METRIC}?labelSelector={selector}"
 
 
+def explanation_path(names: Names) -> str:
+    """Returns the path at which kube-apiserver serves why the lag is what it is, and what the HPA makes of it."""
+    return f"{EXTERNAL_METRICS}/namespaces/{names.namespace}/{METRIC}/{quote(names.group, safe='')}"
+
+
 def manifests(kafka: Kafka, names: Names, *, has_gate: bool = True) -> list[Manifest]:
     """Returns Namespace, Deployment and HPA, in this order."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names.namespace}}

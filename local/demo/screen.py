@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.status import Status
 
 from local import downloads
-from local.adapter import Adapter, adapter
+from local.adapter import Adapter, adapter, installed
 from local.demo import scenario
 from local.demo.scenario import Names, Sight, Stage
 from local.kafka.broker import kafka
@@ -156,10 +156,12 @@ def looking_round(plane: ControlPlane, served: Adapter, names: Names) -> list[st
     path = scenario.metric_path(names)
     commands = [
         [*kubectl, "get", "--raw", path],
+        [*kubectl, "get", "--raw", scenario.explanation_path(names)],
         [*kubectl, "--namespace", names.namespace, "get", "hpa,deployments,pods"],
         [*kubectl, "--namespace", names.namespace, "describe", "hpa", names.group],
         [*curl, f"{plane.url}{path}"],
         ["curl", "--silent", "--show-error", f"http://127.0.0.1:{served.metrics_port}/metrics"],
+        [str(installed()), "top", "--config", str(served.settings)],
     ]
     return [shlex.join(command) for command in commands]
 
@@ -167,7 +169,7 @@ def looking_round(plane: ControlPlane, served: Adapter, names: Names) -> list[st
 def _wait_for_the_reader(screen: _Screen, commands: list[str]) -> None:
     """Waits for Ctrl-C or the end of standard input, which comes at once without a terminal."""
     screen.say()
-    screen.say("To look around (the last two need no kubectl):")
+    screen.say("To look around (the last three need no kubectl):")
     for command in commands:
         screen.say(f"  {command}")
     screen.say()

@@ -22,6 +22,7 @@ ALIKE = {
     "nothing": ([], []),
     "cert-manager": (["cert-manager", "api-service"], ["cert-manager"]),
     "monitoring": (["monitoring"], ["monitoring"]),
+    "dashboards": (["dashboards"], ["dashboards"]),
     "upstream": (["upstream"], ["upstream"]),
     "custom metrics": (["custom-metrics", "upstream"], ["custom-metrics"]),
     "custom metrics, with a certificate of cert-manager": (
@@ -65,7 +66,7 @@ def comparable(documents: list[Manifest]) -> dict[tuple[str, str], Manifest]:
                 metadata.get("annotations", {}).pop(annotation, None)
             if not metadata.get("annotations", {"any": ""}):
                 del metadata["annotations"]
-        if document["kind"] == "ConfigMap" and "data" in document:
+        if document["kind"] == "ConfigMap" and "settings.yaml" in document.get("data", {}):
             settings = yaml.safe_load(document["data"]["settings.yaml"])
             settings |= {"history": {}, "upstream": None, "customMetrics": {}, "autoscalers": {}}
             document["data"] = parse(settings, SERVED, opens_files=False)

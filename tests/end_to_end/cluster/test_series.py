@@ -1,6 +1,8 @@
 """A real Prometheus scrapes the adapter: its own metrics and the series of groups, on both ports."""
 
-from collections.abc import Iterator
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import yaml
 from local.adapter import SERVER_NAME, Adapter, own_kubeconfig, process
 from local.kafka.broker import Kafka
 from local.kubernetes.control_plane import ControlPlane
+from local.manifests.check import MANIFESTS
 from local.processes import wait_until
 from local.prometheus import Prometheus, problems_of_metrics, prometheus
 from tests.support.real import groups_to_read
@@ -122,18 +125,45 @@ def test_the_secure_port_shows_the_series_only_to_who_may_get_the_path(scraped: 
     assert b"kafka_consumergroup" not in body
 
 
+def queries_of(dashboard: Path) -> Iterator[str]:
+    """Every query of a dashboard, with its variables as `All` sets them."""
+    (text,) = yaml.safe_load(dashboard.read_text())["data"].values()
+    for panel in json.loads(text)["panels"]:
+        yield from (target["expr"].replace("$cluster", ".*").replace("$group", ".*") for target in panel["targets"])
+
+
+def test_every_query_of_the_dashboards_returns_data(scraped: tuple[Adapter, Prometheus]) -> None:
+    """A rate is known once the offsets were followed for a minute."""
+    files = sorted((MANIFESTS / "dashboards").glob("config-map-*.yaml"))
+    queries = [query for file in files for query in queries_of(file)]
+    assert len(queries) > 25
+
+    wait_until(lambda: not without_data(scraped[1], queries), "data for every query", 120)
+
+
+def without_data(scraping: Prometheus, queries: Sequence[str]) -> list[str]:
+    return [query for query in queries if not scraping.query(query)]
+
+
+@contextlib.contextmanager
+def changed(running: Adapter, **series: str) -> Iterator[None]:
+    """Runs it with other series, which it takes over while it runs."""
+    before = running.settings.read_text()
+    running.settings.write_text(yaml.safe_dump(yaml.safe_load(before) | {"series": series}))
+    try:
+        yield
+    finally:
+        running.settings.write_text(before)
+
+
 def test_in_kafka_exporters_dialect_every_query_of_its_dashboard_returns_data(
     scraped: tuple[Adapter, Prometheus],
 ) -> None:
-    """The running adapter takes over the changed settings."""
     running, scraping = scraped
-    settings = yaml.safe_load(running.settings.read_text())
-    settings["series"] = {"by": "partition", "dialect": "kafka_exporter"}
-    running.settings.write_text(yaml.safe_dump(settings))
     queries = [query.replace("$topic", "read-.*") for query in DASHBOARD]
-    wait_until(lambda: all(scraping.query(query) for query in queries), "data for every query", SECONDS)
+    with changed(running, by="partition", dialect="kafka_exporter"):
+        wait_until(lambda: not without_data(scraping, queries), "data for every query", SECONDS)
+        of_ledger = "sum(kafka_consumergroup_lag{consumergroup='ledger', topic='read-orders', job='plain'}) by (topic)"
+        wait_for(scraping, of_ledger, {("read-orders",): 1064.0}, "topic")
 
-    of_ledger = "sum(kafka_consumergroup_lag{consumergroup='ledger', topic='read-orders', job='plain'}) by (topic)"
-    wait_for(scraping, of_ledger, {("read-orders",): 1064.0}, "topic")
-
-    assert problems_of_metrics(running.get_plain(PATH)[1]) == ""
+        assert problems_of_metrics(running.get_plain(PATH)[1]) == ""
