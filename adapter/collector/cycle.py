@@ -187,8 +187,7 @@ class Cycle:
         decided = self._decide(gathered)
         self._apply(gathered, decided)
         read = int((decided.view.snapshot.cause == 0).sum())
-        failures = tuple(self._liveness.failures)
-        return Outcome(read, len(self._rows.layout), failures, gathered.gaps, decided.sample)
+        return Outcome(read, len(self._rows.layout), tuple(self._liveness.failures), gathered.gaps, decided.sample)
 
     # -- gather ----------------------------------------------------------------------------------
 
@@ -395,7 +394,6 @@ class Cycle:
         if gathered.commits is not None:
             self._commits.note_reports(gathered.commits, decided.behind)
         self._inventory.has_lost_commits = COMMIT_IS_GONE in decided.view.snapshot.causes
-        self._unanswered_since = decided.unanswered_since
         self._rows.replace(decided.view.snapshot)
-        self._ring = decided.view.ring
+        self._ring, self._unanswered_since = decided.view.ring, decided.unanswered_since
         self._feed.replace(decided.view)

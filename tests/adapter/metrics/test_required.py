@@ -188,3 +188,30 @@ def test_too_few_windows_show_no_capacity() -> None:
     )
 
     assert reader.reasons("capacity", BILLING) == [Reason.CAPACITY_UNKNOWN]
+
+
+def test_nothing_stands_still_in_a_group_without_members() -> None:
+    """Nobody moves its commits, and the first member will."""
+    made = moving(HINTED, {}, dict.fromkeys(range(PARTITIONS), 5000))
+    made.snapshot.moved_at[:] = NOW - 500
+    asleep = replace(made, members_of=lambda _: MemberCount(0, NOW))
+
+    assert Reader(HINTED, asleep, replicas=0).number() == 7
+    assert Reader(HINTED, made).labels()["still"].startswith("orders/0")
+
+
+def test_messages_on_their_way_do_not_count_until_they_should_have_been_committed() -> None:
+    """45 messages/s in each partition: 450 in an interval, and 1,350 since a commit that moved 20 s ago."""
+    at_once, late = (moving(HINTED, EVENLY, dict.fromkeys(range(PARTITIONS), 1350)) for _ in range(2))
+    late.snapshot.moved_at[:] = NOW - 20
+
+    assert Reader(HINTED, late).number() == 4
+    assert Reader(HINTED, at_once).number() == 6
+
+
+def test_what_has_just_begun_to_wait_does_not_stand_still() -> None:
+    """The partition was at rest for minutes."""
+    made = moving(HINTED, {0: 20.0}, {0: 1200})
+    made.snapshot.moved_at[0] = NOW - 500
+
+    assert "still" not in Reader(HINTED, made).labels()
