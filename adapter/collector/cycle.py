@@ -111,9 +111,7 @@ class Cycle:
     ) -> None:
         self._watching = watching
         self._brokers = brokers
-        self._feed = feed
-        self._clock = clock
-        self._memory = memory
+        self._feed, self._clock, self._memory = feed, clock, memory
         self._recalled: ClusterMemory = NOTHING
         self._is_recalled = memory is None
         self._recalled_for: Asked = {}
