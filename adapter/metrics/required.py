@@ -1,6 +1,6 @@
 """Reads of the number of replicas that keeps a promise about waiting, and of the capacity that it is computed with."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import NamedTuple
@@ -36,6 +36,8 @@ from adapter.verdicts.required import (
 
 MOST_COURSES = 10_000
 """Because readers may use any selector."""
+MOST_NAMED = 20
+"""Partitions of one read that are named in the log."""
 FORGOTTEN_SECONDS = 600.0
 """After the last read."""
 QUICK_SECONDS, QUICK_CYCLES = 15.0, 2
@@ -67,6 +69,17 @@ class Answer:
     """What the number follows from, and partitions that it leaves out."""
 
 
+class _Kept(NamedTuple):
+    """Of earlier reads."""
+
+    course: Course | None
+    said: Mapping[str, float]
+    """What no number of replicas helps, and when that was last so."""
+
+
+_NOTHING = _Kept(None, {})
+
+
 class Demands:
     """The numbers of all groups, each of which depends on those before it. Any thread may read."""
 
@@ -82,8 +95,8 @@ class Demands:
         self.expected = expected
         self._conditions = conditions
         self._lock = Lock()
-        self._courses: TTLCache[object, tuple[Course, str]] = TTLCache(MOST_COURSES, FORGOTTEN_SECONDS, timer=monotonic)
-        """By what is read, with what is said of it."""
+        self._courses: TTLCache[object, _Kept] = TTLCache(MOST_COURSES, FORGOTTEN_SECONDS, timer=monotonic)
+        """By what is read."""
 
     def read(self, chosen: Selection, shape: Replicas, interval: float, what: str) -> Answer:
         """Returns the number of replicas for the selected partitions of one group; raises ValueUnavailable."""
@@ -106,14 +119,15 @@ class Demands:
         lag = chosen.view.values.lag[rows]
         key = _key(chosen, group, shape)
         with self._lock:
-            course, _ = self._courses.get(key, (None, ""))
-            found, course = required(self._monotonic(), demand, promise, course)
+            now, before = self._monotonic(), self._courses.get(key, _NOTHING)
+            found, course = required(now, demand, promise, before.course)
             is_idle = sum_of(lag) <= shape.activation and not demand.arriving.any()
             number = 0 if is_idle else replicas_for(found.members, lag, demand.partitions, demand.sharing, shape)
-            labels = _labels(chosen, rows, found)
-            worded = _worded(labels)
-            self._courses[key] = course, f"group {group}: {worded}" if worded else ""
-        return Answer(number, labels)
+            # A partition that gets about as much as one member can read is hot every now and then.
+            recent = {said: at for said, at in before.said.items() if now - at < FORGOTTEN_SECONDS}
+            said = (f"group {group}: {each}" for each in _said(chosen, rows, found))
+            self._courses[key] = _Kept(course, recent | dict.fromkeys(said, now))
+        return Answer(number, _labels(chosen, rows, found))
 
     def capacity(self, chosen: Selection, shape: Replicas, what: str) -> UsedCapacity:
         """Returns what one member can read; raises ValueUnavailable if nothing shows it and there is no hint."""
@@ -144,7 +158,7 @@ class Demands:
             return
         with self._lock:
             self._courses.expire()
-            said = sorted({said for _, said in self._courses.values() if said})
+            said = sorted({said for kept in self._courses.values() for said in kept.said})
             is_used = bool(self._courses)
         if said:
             message = "some partitions or groups cannot be helped by replicas; the log has them"
@@ -246,12 +260,11 @@ def _labels(chosen: Selection, rows: Indexes, found: Required) -> dict[str, str]
     return {"basis": found.basis.value, **shown}
 
 
-def _worded(labels: dict[str, str]) -> str:
-    said = {
-        "hot": "more arrives than one member can read in",
-        "still": "commits stand still in",
-    }
-    parts = [f"{text} {labels[key]}" for key, text in said.items() if key in labels]
-    if labels["basis"] == Basis.DOWNSTREAM:
-        parts.append("more members read no more than fewer, so something else limits them")
-    return ", ".join(parts)
+def _said(chosen: Selection, rows: Indexes, found: Required) -> Iterator[str]:
+    name = chosen.view.layout.name
+    for row in rows[found.hot[:MOST_NAMED]].tolist():
+        yield f"more arrives in {name(row)} than one member can read"
+    for row in rows[found.still[:MOST_NAMED]].tolist():
+        yield f"the commits of {name(row)} stand still"
+    if found.basis is Basis.DOWNSTREAM:
+        yield "more members read no more than fewer, so something else limits them"

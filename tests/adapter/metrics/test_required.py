@@ -61,7 +61,11 @@ class Reader(MetricsReader):
         self.capacities = Capacities(self.clock)
         expected = {"billing": replicas}
         demands = Demands(self.capacities, self.clock.monotonic, self.conditions, lambda _, group: expected.get(group))
-        self.metrics = Metrics(settings, store_of(cluster), self.clock, demands=demands)
+        self._store = store_of(cluster)
+        self.metrics = Metrics(settings, self._store, self.clock, demands=demands)
+
+    def replace(self, cluster: ClusterView) -> None:
+        self._store.feeds["main"].replace(cluster)
 
     def number(self, metric: str = "required_replicas") -> float:
         (item,) = self.read(metric, () if metric == "r" else BILLING).values
@@ -215,3 +219,17 @@ def test_what_has_just_begun_to_wait_does_not_stand_still() -> None:
     made.snapshot.moved_at[0] = NOW - 500
 
     assert "still" not in Reader(HINTED, made).labels()
+
+
+def test_a_partition_that_is_hot_now_and_then_is_said_once() -> None:
+    reader = Reader(HINTED, moving(HINTED, {0: 500.0}))
+    reader.number()
+    reader.metrics.look()
+    (first,) = reader.conditions.current
+
+    reader.replace(moving(HINTED, {0: 50.0}))
+    reader.clock.seconds += 30
+    assert "hot" not in reader.labels()
+    reader.metrics.look()
+
+    assert reader.conditions.current == (first,)
