@@ -30,6 +30,9 @@ LEAST_SECONDS = 1.0
 FIRST_SECONDS = 20.0
 """A cluster that can be read only in part delays the readiness of a new process by at most this, and a cycle."""
 
+PAST_SECONDS = 40.0
+"""After that, what is not read yet is taken to stay so, and what moved before the start is read back for the others."""
+
 WITHOUT_TOPIC_IDS = (
     "the brokers report no topic ids (Metadata before version 10, or Kafka before 2.8): "
     "a topic that is created again is recognised by its offsets alone"
@@ -91,9 +94,9 @@ class Collector(Repeating):
 
     @property
     def rows_to_recall(self) -> Wanted | None:
-        """Returns the rows whose past the history may have; None until the first cycles have shown them."""
-        layout = self.feed.view.layout
-        if not self._has_begun or not len(layout):
+        """Returns the rows whose past the history may have; None until a cycle has read everything, within a minute."""
+        layout, is_late = self.feed.view.layout, self._clock.monotonic() >= self._patient_until + PAST_SECONDS
+        if not len(layout) or not (is_late or self.has_read_everything):
             return None
         isolation_of = self._watching.isolation_of
         is_committed_only = [isolation_of(group) is Isolation.READ_COMMITTED for group in layout.groups]

@@ -13,7 +13,7 @@ import pytest
 from adapter.cluster.possible_groups import NO_POSSIBLE_GROUPS
 from adapter.cluster.topics import Topology
 from adapter.collector import threads as collector_module
-from adapter.collector.threads import Collector, collectors_of, start_all, stop_all
+from adapter.collector.threads import FIRST_SECONDS, PAST_SECONDS, Collector, collectors_of, start_all, stop_all
 from adapter.kafka.answers import Answer, Failure
 from adapter.metrics.store import Store
 from adapter.repeating import NICENESS
@@ -26,6 +26,8 @@ from tests.support.kafka.fake_cluster import Kafka
 from tests.support.samples import SteppedClock
 
 DEADLINE = 60.0
+UNKNOWN_ERROR = -1
+"""Kafka's UNKNOWN_SERVER_ERROR."""
 SECOND_APART = {"interval": "1s", "maxAge": "10s"}
 
 
@@ -102,6 +104,35 @@ def collect(watched: Watched, until: Callable[[], bool]) -> None:
     finally:
         collector.stop(DEADLINE)
     assert not [thread for thread in threading.enumerate() if thread.name == "collector-main"]
+
+
+def test_the_past_is_wanted_of_the_rows_of_the_first_complete_cycle(watched: Watched) -> None:
+    watched.settings = samples.settings(rules=[{"group": "billing", "isolation": "read_committed"}])
+    watched.kafka.end_errors = {("orders", 1): UNKNOWN_ERROR}
+    collector = watched.collector()
+    assert collector.rows_to_recall is None
+    collector.turn()
+    assert collector.rows_to_recall is None
+
+    watched.kafka.end_errors = {}
+    collector.turn()
+    wanted = collector.rows_to_recall
+    assert wanted is not None
+    assert (wanted.cluster, wanted.layout, wanted.is_committed_only.tolist()) == (
+        "main",
+        collector.feed.view.layout,
+        [True, True],
+    )
+
+
+def test_the_past_is_wanted_of_some_rows_where_the_others_cannot_be_read_for_a_minute(watched: Watched) -> None:
+    watched.kafka.end_errors = {("orders", 1): UNKNOWN_ERROR}
+    collector = watched.collector()
+    collector.turn()
+    assert collector.rows_to_recall is None
+
+    collector._patient_until -= FIRST_SECONDS + PAST_SECONDS
+    assert collector.rows_to_recall is not None
 
 
 def test_brokers_without_topic_ids_are_told_once_until_they_report_them(
