@@ -64,8 +64,8 @@ def check_bound(wait: Wait, asked: Sequence[Requirement], what: str) -> None:
 
 def _only_lower(chosen: Selection, row: int, milli: int, what: str) -> Refused:
     text = (
-        f"{chosen.view.layout.name(row)} has a message that came before the log ends that the adapter remembers, so it "
-        f"is at least {milli / 1000:.0f} s old (a selector with {BOUND}={LOWER} reads this lower bound)"
+        f"{chosen.view.layout.name(row)} has a message that the adapter cannot date exactly: it is at least "
+        f"{milli / 1000:.0f} s old (a selector with {BOUND}={LOWER} reads this lower bound)"
     )
     return _unknown(chosen, row, Reason.LOWER_BOUND, text, what)
 

@@ -39,7 +39,8 @@ class Reason(StrEnum):
     CAPACITY_UNKNOWN = "CapacityUnknown"
     """Nothing shows yet what one member of the group can read."""
     LOWER_BOUND = "LowerBound"
-    """The oldest waiting message came before the log ends that are remembered, so its age has only a lower bound."""
+    """The oldest waiting message came before the log ends that are remembered, or in the gap that a restart has left
+    between them, so its age has only a lower bound."""
     COMMIT_BEYOND_END = "CommitBeyondEnd"
     START_BEYOND_END = "StartBeyondEnd"
     MEMBERS_UNKNOWN = "MembersUnknown"
