@@ -70,3 +70,12 @@ def test_the_exposition_is_prometheus_text_and_each_telemetry_has_its_own() -> N
     assert re.match(r"text/plain; version=", content_type)
     assert ("kafka_lag_adapter_reads_total", frozenset({"x", "200"})) in samples_of(one)
     assert not any(name.startswith("kafka_lag_adapter_reads") for name, _ in samples_of(other))
+
+
+def test_the_version_and_the_process_are_shown() -> None:
+    telemetry = Telemetry()
+    telemetry.show_build("0.1.0")
+    shown = samples_of(telemetry)
+
+    assert shown["kafka_lag_adapter_build_info", frozenset({"0.1.0"})] == 1
+    assert shown["process_resident_memory_bytes", frozenset()] > 1e6

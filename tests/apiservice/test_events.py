@@ -140,3 +140,16 @@ def test_a_note_is_one_line_of_at_most_a_kilobyte(events: Events, server: Server
     (note,) = server.notes
     assert note.startswith("line line ää")
     assert 900 < len(note.encode()) <= 1024
+
+
+def test_events_are_counted_by_their_reason_whether_they_can_be_posted_or_not(
+    server: Server, clock: FixedClock
+) -> None:
+    counted: list[str] = []
+    events = Events(server.create, "pod-1", clock, counted.append)
+    server.trouble = ClusterUnreachable("refused")
+    events.post(HPA, text())
+    events.post_change(HPA, "zero", text())
+    events.post_change(HPA, "zero", text())
+
+    assert counted == ["ScaledToZero", "ScaledToZero"]

@@ -180,6 +180,17 @@ def test_rounds_are_stored_counted_and_shown(watched: Watched) -> None:
     assert 0 <= (watched.shown("age_seconds") or 0) < DEADLINE
 
 
+def test_the_last_success_is_that_of_a_cycle_that_read_every_row(watched: Watched) -> None:
+    watched.kafka.refusing = {2}
+    collect(watched, lambda: watched.store.version >= 2)
+    assert watched.shown("last_success_timestamp_seconds") == 0
+    watched.kafka.refusing = set()
+    began = time.time()
+    collect(watched, lambda: (watched.shown("cycles_total", "complete") or 0) >= 1)
+
+    assert began <= (watched.shown("last_success_timestamp_seconds") or 0) <= time.time()
+
+
 def test_one_round_follows_another(watched: Watched) -> None:
     collect(watched, lambda: (watched.shown("cycles_total", "complete") or 0) >= 2)
 

@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import datetime
+import math
 from typing import Any, cast
 
 import pytest
@@ -19,6 +20,7 @@ from apiservice.registration.keeper import Registration
 from apiservice.tls.certificates import ServingTls
 from apiservice.tls.issuing import Pair, authority_name, new_authority, service_names
 from apiservice.tls.managed import AUTHORITY_DAYS, Managed, renewed
+from tests.adapter.test_telemetry import samples_of
 
 OURS = Service("lag", "kafka-lag-adapter", 443)
 SECRET = "/api/v1/namespaces/lag/secrets/kafka-lag-adapter-serving"
@@ -154,6 +156,34 @@ def test_messages_of_the_api_server_are_for_the_log_alone() -> None:
         ("NotChecked", "v1beta1.external.metrics.k8s.io cannot be checked", "refused"),
         ("NotRegistered", "kube-apiserver does not reach this adapter", "no answer from 10.0.0.7"),
     ]
+
+
+NAME = "v1beta1.external.metrics.k8s.io"
+UNREACHED = {"conditions": [{"type": "Available", "status": "False"}]}
+REACHED = {"conditions": [{"type": "Available", "status": "True"}]}
+THEIRS = {"metadata": {}, "spec": {"service": {"namespace": "keda", "name": "keda"}}}
+
+
+@pytest.mark.parametrize(
+    ("found", "is_ours", "is_available"),
+    [
+        ({**with_bundle(FRESH.bundle), "status": REACHED}, 1, 1),
+        ({**with_bundle(FRESH.bundle), "status": UNREACHED}, 1, 0),
+        ({**THEIRS, "status": REACHED}, 0, 1),
+        (None, math.nan, math.nan),
+    ],
+)
+def test_a_metric_says_whether_the_api_service_is_ours_and_available(
+    found: dict[str, Any] | None, is_ours: float, is_available: float
+) -> None:
+    """None: it cannot be read."""
+    objects, telemetry = Objects(), Telemetry()
+    objects.become(FRESH, found)
+    registration(objects, Tls(), telemetry).turn()
+    shown = samples_of(telemetry)
+
+    values = [shown["kafka_lag_adapter_api_service", frozenset({NAME, state})] for state in ("ours", "available")]
+    assert values == pytest.approx([is_ours, is_available], nan_ok=True)
 
 
 class Registry(Objects):
