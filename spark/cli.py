@@ -113,7 +113,9 @@ def report_command(  # noqa: PLR0913, PLR0917 - an argument is an option
     hpa: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="FILE", help="An HPA that a group has today, to be compared with others. May be repeated."
+            metavar="FILE",
+            help="An HPA that a group has today, to be compared with others. May be repeated. "
+            "Default: those that the adapter saw.",
         ),
     ] = None,
     master: Master = None,
