@@ -57,7 +57,7 @@ class Advice:
     replayed: Comparison | None = None
     """None: nothing was replayed."""
     draft: Recommendation | None = None
-    """The HPA that presets change, where it is not the recommended one."""
+    """The HPA with which presets were replayed; None where none is recommended."""
 
 
 def advice_for_all(
@@ -81,7 +81,7 @@ def key_of(group: Group) -> Names:
 
 def advised(draft: Draft, tried: Sequence[Tried], trial: Trial | Untried) -> Advice:
     if not tried:
-        return Advice(draft.load, draft.hpa, _without_hpa(draft.findings))
+        return Advice(draft.load, draft.hpa, _without_hpa(draft, draft.hpa.target.reason))
     if isinstance(trial, Untried):
         return _refused(draft, _why_untried(draft, trial), None)
     if trial.calibration.misfit:
@@ -106,7 +106,7 @@ def advised(draft: Draft, tried: Sequence[Tried], trial: Trial | Untried) -> Adv
 
 def _refused(draft: Draft, why: str, comparison: Comparison | None) -> Advice:
     hpa = replace(draft.hpa, target=Target(None, why))
-    return Advice(draft.load, hpa, _without_hpa(draft.findings), None, comparison)
+    return Advice(draft.load, hpa, _without_hpa(draft, why), None, comparison)
 
 
 def _why_untried(draft: Draft, trial: Untried) -> str:
@@ -114,9 +114,11 @@ def _why_untried(draft: Draft, trial: Untried) -> str:
     return f"{reason}, so no HPA was replayed, and what was not replayed is not recommended."
 
 
-def _without_hpa(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+def _without_hpa(draft: Draft, why: str) -> tuple[Finding, ...]:
+    """What to do is said at once, if that is known."""
+    asks = f"No HPA is recommended, see why below; {draft.instead}" if draft.instead in why else NO_HPA
     return tuple(
-        replace(it, asks=NO_HPA) if it.code == Verdict.ABOVE_THRESHOLD and not it.asks else it for it in findings
+        replace(it, asks=asks) if it.code == Verdict.ABOVE_THRESHOLD and not it.asks else it for it in draft.findings
     )
 
 

@@ -157,7 +157,7 @@ def _standing(
         most = Severity.NOTE if ended else Severity.WATCH
         calmer = (replace(it, severity=min(it.severity, most)) for it in advice.findings)
         advice = replace(advice, findings=tuple(sorted((*ended, *calmer), key=lambda it: -it.severity)))
-    presets = presets_for(group, replace(advice, hpa=advice.draft or advice.hpa), data.zone)
+    presets = presets_for(group, advice, data.zone, replace(advice, hpa=advice.draft) if advice.draft else None)
     fitting = best_of(presets)
     return Standing(
         group=group,

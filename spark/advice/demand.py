@@ -28,6 +28,8 @@ class Load:
     """Their median."""
     peak: float
     """The busiest hour's."""
+    steepest: float
+    """The largest rate of five minutes by the clock, of the topic with most; no less than `peak`."""
     rise: float
     """The largest step from one hour to the next."""
     dips: int
@@ -73,6 +75,7 @@ def load_of(group: Group) -> Load:
         off_peak=float(np.percentile(production, 10)),
         usual=float(np.median(production)),
         peak=float(production.max()),
+        steepest=float(np.fmax(production.max(), np.fmax.reduce(group.hours.production_rate_max))),
         rise=_largest_rise(counted),
         dips=_dips(counted),
         idle_share=float(np.mean(production == 0)),

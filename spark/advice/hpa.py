@@ -160,11 +160,18 @@ def _promised_seconds(group: Group, load: Load) -> float:
 
 
 def _enough(load: Load) -> int:
-    return members_needed(load.peak / USED_AT_MOST, load.per_member, load.most_members)
+    by_hours = members_needed(load.peak / USED_AT_MOST, load.per_member, load.most_members)
+    return max(by_hours, members_needed(load.steepest, load.per_member, load.most_members))
 
 
 def _instead(load: Load) -> str:
-    return f"keep {formatting.plural(_enough(load), 'replica')}, enough for the busiest hour."
+    number = _enough(load)
+    is_enough = number * load.per_member >= load.steepest
+    return f"keep {formatting.plural(number, 'replica')}, " + (
+        "enough for the busiest five minutes."
+        if is_enough
+        else "one for each partition, although the busiest five minutes bring more than they can do."
+    )
 
 
 def _delay_in_words(group: Group) -> str:

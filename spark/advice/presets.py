@@ -40,14 +40,16 @@ class Preset:
     """What an HPA alone cannot say."""
 
 
-def presets_for(group: Group, advice: Advised, zone: ZoneInfo) -> tuple[Preset, ...]:
-    """All five, in the order of the names that operators know them by."""
+def presets_for(group: Group, advice: Advised, zone: ZoneInfo, draft: Advised | None = None) -> tuple[Preset, ...]:
+    """All five, in the order of the names that operators know them by. `draft`: what those were replayed with that
+    change how an HPA scales, if that is not what is advised."""
+    replayed = draft or advice
     return (
-        low_inertia(group, advice),
-        high_inertia(advice),
+        low_inertia(group, replayed),
+        high_inertia(replayed),
         known_peaks(group, advice, zone),
         initial_load(group, advice),
-        constantly_high(advice),
+        constantly_high(replayed),
     )
 
 

@@ -124,22 +124,22 @@ SENTENCES = {
     "a quiet topic beside": (
         "watch",
         "The lag was above 90 000 messages for 16.1 % of the time; ",
-        "No HPA is recommended",
+        "No HPA is recommended, see why below; keep 6 replicas, enough for the busiest five minutes.",
     ),
     "slower by day": (
         "watch",
         "The lag was above 3 600 messages for 62.2 % of the time; ",
-        "No HPA is recommended",
+        "No HPA is recommended, see why below; keep 2 replicas, enough for the busiest five minutes.",
     ),
     "bursts": (
         "watch",
         "The lag was above 4 200 messages for 25 % of the time; ",
-        "No HPA is recommended",
+        "No HPA is recommended, see why below; keep 4 replicas, one for each partition, although ",
     ),
     "office hours in India": (
         "watch",
         "The lag was above 12 000 messages for 26 % of the time; ",
-        "No HPA is recommended",
+        "No HPA is recommended, see why below; keep 4 replicas, enough for the busiest five minutes.",
     ),
     "batch on Sundays": (
         "note",

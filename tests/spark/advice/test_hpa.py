@@ -12,7 +12,7 @@ from spark.advice.advised import expected_in_words
 from spark.advice.assessment import drain_seconds
 from spark.advice.demand import load_of
 from spark.advice.finding import Severity
-from spark.advice.hpa import rounded
+from spark.advice.hpa import draft_of, rounded
 from spark.advice.presets import presets_for
 from spark.figures.agreement import Agreement, Pause
 from spark.figures.model import Group, Pace, Periods
@@ -265,3 +265,21 @@ def test_a_threshold_that_was_given_for_one_topic_is_kept_beside_a_busier_one() 
     both = dataclasses.replace(both, hours=together([quiet.hours, loud.hours]))
 
     assert advice_for(waited(600, both)).hpa.target.value == 2200  # 50 x 55 / 1.2, to two digits
+
+
+@pytest.mark.parametrize(
+    ("steepest", "replicas", "words"),
+    [
+        (100.0, 3, "keep 3 replicas, enough for the busiest five minutes."),
+        (290.0, 6, "keep 6 replicas, enough for the busiest five minutes."),
+        (900.0, 12, "keep 12 replicas, one for each partition, although the busiest five minutes bring more than they"),
+    ],
+)
+def test_without_an_hpa_replicas_are_kept_for_the_busiest_five_minutes(
+    steepest: float, replicas: int, words: str
+) -> None:
+    """100/s in each hour, at 80 % of 50/s a member in twelve partitions."""
+    draft = draft_of(able(hours(48, lambda _: 100.0, partitions=12, production_rate_max=steepest)), ZoneInfo("UTC"))
+
+    assert draft.instead_of_it == replicas
+    assert draft.instead.startswith(words)

@@ -5,6 +5,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from spark.advice.presets import Preset, best_of, presets_for
+from spark.advice.recommendation import Number
 from spark.figures.model import Above, Group, Lag
 from tests.support.history.advised_groups import advice_for
 from tests.support.history.report_groups import group, hours, saturated, span, topic
@@ -38,6 +39,15 @@ def test_peaks_by_the_clock_are_known_peaks_with_a_schedule_in_local_time() -> N
     assert preset.fits
     assert "09:00-" in preset.extra  # from 07:00 UTC on it is 1.5 times the usual: 09:00 in summer
     assert "set minReplicas to 6" in preset.extra
+
+
+def test_after_a_peak_the_recommended_minimum_counts_and_not_that_of_the_hpa_that_was_replayed_first() -> None:
+    advice = advice_for(BY_THE_CLOCK)
+    more = dataclasses.replace(advice.hpa, min_replicas=Number(3, ""))
+    made = presets_for(BY_THE_CLOCK, dataclasses.replace(advice, hpa=more), BERLIN, advice)
+
+    assert "afterwards back to 3" in made[2].extra
+    assert [preset.hpa.min_replicas.value for preset in made[:2]] == [advice.hpa.min_replicas.value] * 2
 
 
 def test_chance_is_no_pattern() -> None:

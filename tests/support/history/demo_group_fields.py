@@ -195,11 +195,17 @@ GROUP_FIELDS = (
             ("lag_p95", lambda _, of: Between(BESIDE, 0, max(of.topics[0].lag))),
         )
     ),
-    Field("presets.hpa.target_average_value.value", if_recommended(lambda _, of: [target(of)] * 5), 0.05, "as above"),
+    Field(
+        "presets.hpa.target_average_value.value",
+        if_recommended(lambda name, of: [share * target(of) for share in (1, 1, *[chosen(name)[0]] * 2, 1)]),
+        0.05,
+        "as above",
+    ),
     Field(
         "presets.hpa.min_replicas.value",
         lambda name, of: [
-            *[least(name, of, of.off_peak)] * 3,
+            *[least(name, of, of.off_peak)] * 2,
+            recommended_least(name, of),
             of.most_members,
             least(name, of, float(np.median(of.rate))),
         ],
@@ -213,7 +219,7 @@ GROUP_FIELDS = (
     Field("presets.hpa.scale_up.policies.period_seconds", lambda *_: [15] * 10),
     Field(
         "presets.hpa.scale_down.stabilization_window_seconds.value",
-        lambda *_: [60, 900, WINDOW, 600, 900],
+        lambda name, _: [60, 900, chosen(name)[2], max(600, chosen(name)[2]), 900],
     ),
     Field("presets.hpa.scale_down.policies.value", lambda *_: [100, 1, 50, 25, 50]),
     Field("presets.hpa.scale_down.policies.period_seconds", lambda *_: [60, 120, 60, 60, 60]),
