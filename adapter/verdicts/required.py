@@ -34,7 +34,8 @@ PROVEN_SECONDS = 120.0
 INEFFECTIVE = 0.1
 """A step up that raised the throughput by less than this share of what it should have did not help."""
 LIMITED_SECONDS = 1800.0
-"""After that, a step up that did not help is tried again."""
+GROWN = 1.1
+"""After that time, or once so many times as much arrives, a step up that did not help is tried again."""
 _ROUNDING = 1e-9
 
 
@@ -132,6 +133,8 @@ class Course:
     limit: int = NO_LIMIT
     """More members did not help."""
     limited_until: float = -math.inf
+    limited_rate: float = math.inf
+    """Messages per second that arrived when that was found."""
 
     def is_settled(self, now: float) -> bool:
         """Whether the members are those that are expected, or have not been for so long that they may never be."""
@@ -167,7 +170,8 @@ def required(now: float, demand: Demand, promise: Promise, course: Course | None
         drain = min(drain, course.drain)
     course = _judged(now, demand, course, is_lagging=drain > 0) if is_settled else course
     wanted, basis = _calmed(_wanted(counted, promise, drain), counted, promise, drain, course, is_settled=is_settled)
-    if now < course.limited_until and wanted > course.limit:
+    is_limited = now < course.limited_until and float(demand.arriving.sum()) <= GROWN * course.limited_rate
+    if is_limited and wanted > course.limit:
         wanted, basis = course.limit, Basis.DOWNSTREAM
     if is_settled and course.step is None and drain > 0 and 0 < (demand.members or 0) < wanted:
         course = replace(course, step=_Step(demand.members or 0, demand.read))
@@ -312,4 +316,5 @@ def _judged(now: float, demand: Demand, course: Course, *, is_lagging: bool) -> 
     has_helped = demand.read >= step.read * (1 + INEFFECTIVE * (members / step.members - 1))
     if has_helped:
         return replace(course, step=None)
-    return replace(course, step=None, limit=step.members, limited_until=now + LIMITED_SECONDS)
+    rate = float(demand.arriving.sum())
+    return replace(course, step=None, limit=step.members, limited_until=now + LIMITED_SECONDS, limited_rate=rate)

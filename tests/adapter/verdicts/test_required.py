@@ -254,6 +254,16 @@ def test_a_step_that_did_not_help_is_tried_again_later() -> None:
     assert required(1010.0, known, PROMISE, limited)[0].members == 4
 
 
+def test_a_step_that_did_not_help_is_tried_again_when_more_arrives() -> None:
+    limited = Course(2, limit=2, limited_until=1000.0, limited_rate=360.0, seen=2)
+
+    def members(rate: float) -> int:
+        known = demand([rate] * 4, [9000.0] * 4, members=2, expected_members=2, read=200.0)
+        return required(10.0, known, PROMISE, limited)[0].members
+
+    assert [members(rate) for rate in (90.0, 98.0, 100.0)] == [2, 2, 4]
+
+
 def followed(rates: Sequence[float], members: int, minutes: int, *, capacity: float = 100.0) -> list[int]:
     """What a group asks for whose members are always as many as it asked for 40 s before."""
     consumers = Consumers(100.0, (len(rates),), Assignor.COOPERATIVE_STICKY)
