@@ -259,6 +259,22 @@ def test_extra_objects_are_rendered_as_templates(tmp_path: Path) -> None:
     assert {("ConfigMap", "lag-extra"), ("Secret", "team-extra")} <= found.keys()
 
 
+@pytest.mark.parametrize(("series", "paths"), [({"by": "topic"}, [None, "/metrics/groups"]), (None, [None])])
+def test_series_are_in_the_settings_and_are_scraped_where_they_are_asked_for(
+    series: object, paths: list[str | None], tmp_path: Path
+) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text(yaml.safe_dump({"series": series, "serviceMonitor": {"enabled": True, "interval": "15s"}}))
+    found = by_name(rendered.chart([values]))
+
+    endpoints = found["ServiceMonitor", NAME]["spec"]["endpoints"]
+    assert [(each.get("path"), each["port"], each["interval"]) for each in endpoints] == [
+        (path, "metrics", "15s") for path in paths
+    ]
+    settings = yaml.safe_load(found["ConfigMap", f"{NAME}-settings"]["data"]["settings.yaml"])
+    assert settings.get("series") == series
+
+
 def test_a_value_without_content_is_as_good_as_its_empty_default(tmp_path: Path) -> None:
     """As `podLabels:` is in a file of values, with everything below it commented out."""
 
