@@ -311,10 +311,17 @@ def _judged(now: float, demand: Demand, course: Course, *, is_lagging: bool) -> 
     step, members = course.step, demand.members or 0
     if step is None or math.isnan(demand.read) or now - course.seen_since < PROVEN_SECONDS:
         return course
-    if members <= step.members or not is_lagging:
+    if members <= step.members or not is_lagging or _keeps_up(demand):
         return replace(course, step=None)
     has_helped = demand.read >= step.read * (1 + INEFFECTIVE * (members / step.members - 1))
     if has_helped:
         return replace(course, step=None)
     rate = float(demand.arriving.sum())
     return replace(course, step=None, limit=step.members, limited_until=now + LIMITED_SECONDS, limited_rate=rate)
+
+
+def _keeps_up(demand: Demand) -> bool:
+    """Whether members read about as much as arrives and can be read: then nothing further down limits them, however
+    little that is."""
+    carried = np.minimum(demand.arriving, demand.capacity) if _is_exclusive(demand) else demand.arriving
+    return demand.read >= (1 - INEFFECTIVE) * float(carried.sum())

@@ -4,18 +4,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.scaling.policies import POLICIES, REQUIRED
+from benchmarks.scaling.policies import ORACLE, POLICIES, REQUIRED
 from benchmarks.scaling.suite import Result
 from spark.report.svg_parts import HEIGHT, WIDTH, Frame, escaped, grid, nice_top
 
 STYLE = (
     ".grid{stroke:#ddd}.tick{stroke:#999}text{font:11px sans-serif;fill:#333}.num{text-anchor:end}"
     ".mid{text-anchor:middle}.point{fill:#3b6ea5}.ours{fill:#c1440e}.each{fill:#3b6ea5;opacity:.15}"
-    ".each.ours{fill:#c1440e;opacity:.3}"
+    ".each.ours{fill:#c1440e;opacity:.3}.on{fill:#fff;font-size:9px}"
 )
 LEAST, MOST = 0.8, 3.2
 """Replica-hours as a multiple of the oracle's. What costs more is drawn at the edge."""
-CAPTION = 40
+ABOVE, LINE, COLUMNS = 20, 15, 2
 FRAME = Frame(*nice_top(60.0), least=0.5)
 
 
@@ -25,22 +25,24 @@ def picture(results: Sequence[Result]) -> str:
     points = "".join(
         _each(result) for result in sorted(results, key=lambda it: it.policy == REQUIRED) if result.policy != "fixed"
     )
-    named = "".join(_named(policy.key, policy.name, results) for policy in POLICIES)
-    height = HEIGHT + CAPTION
+    rows = -(-len(POLICIES) // COLUMNS)
+    height = ABOVE + HEIGHT + LINE * (rows + 2)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 {-CAPTION // 2} {WIDTH} {height}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 {-ABOVE} {WIDTH} {height}">'
         f"<style>{STYLE}</style>"
-        f'<rect y="{-CAPTION // 2}" width="{WIDTH}" height="{height}" fill="#fff"/>'
+        f'<rect y="{-ABOVE}" width="{WIDTH}" height="{height}" fill="#fff"/>'
         f'<text x="4" y="-6">minutes in which a message waits longer than 30 s, in %</text>'
-        f"{grid(FRAME, labels, lambda value: f'{value:g}')}{points}{named}"
-        f'<text class="mid" x="{WIDTH / 2}" y="{HEIGHT + 12}">replica-hours, as a multiple of an oracle\'s</text>'
-        "</svg>\n"
+        f"{grid(FRAME, labels, lambda value: f'{value:g}')}{points}"
+        f'<text class="mid" x="{WIDTH / 2}" y="{HEIGHT + 10}">replica-hours, as a multiple of an oracle\'s</text>'
+        f"{''.join(_policy(number, results, rows) for number in range(len(POLICIES)))}</svg>\n"
     )
 
 
 def medians_of(policy: str, results: Sequence[Result]) -> tuple[float, float]:
-    """Returns replica-hours as a multiple of the oracle's, and the mean share of late minutes."""
-    own = [result for result in results if result.policy == policy]
+    """Returns replica-hours as a multiple of the oracle's, and the mean share of late minutes, without workloads on
+    which every policy is late."""
+    hopeless = {it.workload for it in results if it.policy == ORACLE and it.figures.late_share > 0.5}
+    own = [result for result in results if result.policy == policy and result.workload not in hopeless]
     return float(np.median([it.of_oracle for it in own])), float(np.mean([it.figures.late_share for it in own]))
 
 
@@ -53,14 +55,25 @@ def _each(result: Result) -> str:
     return f'<circle class="each{_kind(result.policy)}" cx="{x:.1f}" cy="{y:.1f}" r="2"/>'
 
 
-def _named(key: str, name: str, results: Sequence[Result]) -> str:
-    of_oracle, late = medians_of(key, results)
-    x, y = FRAME.x(_across(of_oracle)), FRAME.y(100 * late)
-    side, shift = ("end", -7) if x > WIDTH * 0.6 else ("start", 7)
-    text = (
-        f'<text x="{x + shift:.1f}" y="{y + 4:.1f}" style="text-anchor:{side}">{escaped(name.replace("`", ""))}</text>'
+def _policy(number: int, results: Sequence[Result], rows: int) -> str:
+    """Its point, and its line in the legend."""
+    policy = POLICIES[number]
+    of_oracle, late = medians_of(policy.key, results)
+    column, row = divmod(number, rows)
+    name, kind = escaped(policy.name.replace("`", "")), _kind(policy.key)
+    left, top = 24 + column * WIDTH / COLUMNS, HEIGHT + LINE * (row + 2)
+    return (
+        _numbered(number + 1, FRAME.x(_across(of_oracle)), FRAME.y(100 * late), kind)
+        + _numbered(number + 1, left, top - 4, kind)
+        + f'<text x="{left + 12:.1f}" y="{top:.1f}">{name}</text>'
     )
-    return f'<circle class="point{_kind(key)}" cx="{x:.1f}" cy="{y:.1f}" r="4.5"/>{text}'
+
+
+def _numbered(number: int, x: float, y: float, kind: str) -> str:
+    return (
+        f'<circle class="point{kind}" cx="{x:.1f}" cy="{y:.1f}" r="6.5"/>'
+        f'<text class="mid on" x="{x:.1f}" y="{y + 3.2:.1f}">{number}</text>'
+    )
 
 
 def _kind(policy: str) -> str:

@@ -1,19 +1,20 @@
 """Pure: ways to scale a group, each as lanes of the simulator. Of a policy with several lanes, the best one counts."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any
 
 import numpy as np
+import yaml
 
-from adapter.verdicts.hpa import API_VERSION, KIND, Hpa, hpa_of
 from adapter.verdicts.owners import owners_table
 from adapter.verdicts.plant import Consumers, Messages
 from adapter.verdicts.recent import Counts
 from adapter.verdicts.scalers import Lane, Rule
+from benchmarks.scaling.hpas import Json, average, down_after, hpa, value
 from benchmarks.scaling.rules import Flink, Keda, Packed, Rate, Required, by_weight
 from benchmarks.scaling.workloads import Setting
+from local.manifests.check import MANIFESTS
 
 TARGET_SECONDS = (5, 10, 20, 40, 80, 160, 320)
 """What one member reads in so long is a target for the lag, or its share of the group."""
@@ -21,11 +22,8 @@ WINDOWS = (60, 300, 900)
 KEDA_SECONDS = 10
 USED_AT_MOST = 0.9
 """The share of a member's capacity that a rate is divided by."""
-REQUIRED_UP = {"tolerance": "0", "stabilizationWindowSeconds": 0}
-REQUIRED_DOWN = {
-    "stabilizationWindowSeconds": 120,
-    "policies": [{"type": "Percent", "value": 50, "periodSeconds": 60}],
-}
+EXAMPLE = MANIFESTS / "example-hpa-required.yaml"
+"""The HPA that users copy."""
 AT_ONCE = {
     "tolerance": "0",
     "stabilizationWindowSeconds": 0,
@@ -42,26 +40,6 @@ class Policy:
     key: str
     name: str
     lanes: Callable[[Setting], Sequence[Lane]]
-
-
-def hpa(setting: Setting, target: Mapping[str, Any], behavior: Mapping[str, Any] | None = None) -> Hpa:
-    metric = {"type": "External", "external": {"metric": {"name": "value"}, "target": target}}
-    return hpa_of(
-        {
-            "apiVersion": API_VERSION,
-            "kind": KIND,
-            "spec": {
-                "minReplicas": setting.workload.least,
-                "maxReplicas": setting.workload.partitions,
-                "metrics": [metric],
-                "behavior": behavior,
-            },
-        }
-    )
-
-
-def average(value: float) -> Mapping[str, Any]:
-    return {"type": "AverageValue", "averageValue": f"{max(round(1000 * value), 1)}m"}
 
 
 @lru_cache(maxsize=64)
@@ -93,12 +71,19 @@ def _fewest(produced: Messages, capacity: Messages, weights: Messages, consumers
     return np.where((needed == 0) & (produced > 0), len(weights), needed)
 
 
-def _scaled(setting: Setting, of: Hpa, rule: Callable[[Consumers], Rule] | None = None) -> Lane:
+def _scaled(
+    setting: Setting, target: Json, behavior: Json | None = None, rule: Callable[[Consumers], Rule] | None = None
+) -> Lane:
+    """By an HPA. Without a rule, it reads the lag."""
     workload = setting.workload
-    begin = int(np.clip(foreseen(setting)[0], max(1, workload.least), workload.partitions))
-    known = None if workload.lag_is_known is None else workload.lag_is_known > 0
     return Lane(
-        workload.load, setting.consumers, of, replicas=begin, lag_is_known=known, rule=rule, events=workload.events
+        workload.load,
+        setting.consumers,
+        hpa(target, behavior, least=workload.least, most=workload.partitions),
+        replicas=int(np.clip(foreseen(setting)[0], max(1, workload.least), workload.partitions)),
+        lag_is_known=None if workload.lag_is_known is None else workload.lag_is_known > 0,
+        rule=rule,
+        events=workload.events,
     )
 
 
@@ -116,26 +101,25 @@ def _oracle(setting: Setting) -> list[Lane]:
 
 
 def _by_lag(setting: Setting, *, is_value: bool) -> Iterator[Lane]:
-    """A Value is compared with the lag of all members; as many of them as a constant load of half the partitions."""
-    number = setting.workload.partitions / 2 if is_value else 1.0
+    """A Value is compared with the lag of all members: here, of half as many as there are partitions."""
     for seconds in TARGET_SECONDS:
-        amount = seconds * setting.workload.capacity * number
-        target = average(amount) if not is_value else {"type": "Value", "value": f"{max(round(1000 * amount), 1)}m"}
+        amount = seconds * setting.workload.capacity
+        target = value(amount * setting.workload.partitions / 2) if is_value else average(amount)
         for window in WINDOWS:
-            yield _scaled(setting, hpa(setting, target, {"scaleDown": {"stabilizationWindowSeconds": window}}))
+            yield _scaled(setting, target, down_after(window))
 
 
 def _keda(setting: Setting) -> list[Lane]:
     threshold = KEDA_SECONDS * setting.workload.capacity
-    return [_scaled(setting, hpa(setting, average(threshold)), partial(Keda, threshold=threshold))]
+    return [_scaled(setting, average(threshold), rule=partial(Keda, threshold=threshold))]
 
 
 def _rate(setting: Setting) -> list[Lane]:
-    return [_scaled(setting, hpa(setting, average(USED_AT_MOST * setting.workload.capacity)), Rate)]
+    return [_scaled(setting, average(USED_AT_MOST * setting.workload.capacity), rule=Rate)]
 
 
 def _obeyed(setting: Setting, rule: Callable[[Consumers], Rule]) -> Lane:
-    return _scaled(setting, hpa(setting, average(1), {"scaleUp": AT_ONCE, "scaleDown": AT_ONCE}), rule)
+    return _scaled(setting, average(1), {"scaleUp": AT_ONCE, "scaleDown": AT_ONCE}, rule)
 
 
 def _packed(setting: Setting, promised: float | None) -> list[Lane]:
@@ -148,8 +132,8 @@ def _packed(setting: Setting, promised: float | None) -> list[Lane]:
 
 
 def _required(setting: Setting) -> list[Lane]:
-    behavior = {"scaleUp": REQUIRED_UP, "scaleDown": REQUIRED_DOWN}
-    return [_scaled(setting, hpa(setting, average(1), behavior), Required)]
+    behavior = yaml.safe_load(EXAMPLE.read_text())["spec"]["behavior"]
+    return [_scaled(setting, average(1), behavior, Required)]
 
 
 ORACLE, LAG, VALUE, REQUIRED = "oracle", "lag", "value", "required"

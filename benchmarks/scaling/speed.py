@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from adapter.verdicts.hpa import API_VERSION, KIND, Hpa, hpa_of
 from adapter.verdicts.load import Load
 from adapter.verdicts.plant import Consumers
 from adapter.verdicts.replay import replayed
 from adapter.verdicts.scalers import Lane
 from benchmarks.measuring.effort import Effort
 from benchmarks.measuring.tables import Table, row
+from benchmarks.scaling.hpas import average, down_after, hpa
 
 GROUPS, DAYS, CANDIDATES = 1000, 14, 12
 AT_ONCE = 100
@@ -69,22 +69,7 @@ def _lanes(number: int, minutes: int) -> list[Lane]:
     load = Load(produced, np.clip(random.lognormal(0.3, 0.2, minutes) / partitions, 1 / partitions, 1))
     consumers = Consumers(CAPACITY, (partitions,))
     return [
-        Lane(load, consumers, _hpa(seconds * CAPACITY, window, partitions))
+        Lane(load, consumers, hpa(average(seconds * CAPACITY), down_after(window), most=partitions))
         for seconds in TARGET_SECONDS
         for window in WINDOWS
     ]
-
-
-def _hpa(target: float, window: int, most: int) -> Hpa:
-    metric = {"metric": {"name": "lag"}, "target": {"type": "AverageValue", "averageValue": f"{target:.0f}"}}
-    return hpa_of(
-        {
-            "apiVersion": API_VERSION,
-            "kind": KIND,
-            "spec": {
-                "maxReplicas": most,
-                "metrics": [{"type": "External", "external": metric}],
-                "behavior": {"scaleDown": {"stabilizationWindowSeconds": window}},
-            },
-        }
-    )

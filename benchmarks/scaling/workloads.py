@@ -21,8 +21,11 @@ SEED = 20_260_101
 HOURS = 6
 SHORT_DAY = 360
 """Minutes of a day in the week, which would take long otherwise."""
-ZIPF: Messages = np.arange(1.0, PARTITIONS + 1) ** -0.7
+HOT: Messages = np.append(6.0, np.ones(PARTITIONS - 1))
 """The first of 40 partitions gets 13 % of all messages."""
+_BY_RANK: Messages = np.arange(1.0, PARTITIONS + 1) ** -0.7
+ZIPF: Messages = np.append(_BY_RANK[:1], np.random.default_rng(SEED).permutation(_BY_RANK[1:]))
+"""By Zipf's law, in no order but for the first, as hashes of keys divide them."""
 STARTS = (10.0, 30.0, 120.0)
 """Seconds from a replica that is wanted to a pod that is ready."""
 USUAL_START = 30.0
@@ -90,7 +93,8 @@ def workloads(hours: int = HOURS) -> Iterator[Workload]:
     yield Workload("60 s per message", Load(_slow(minutes)), partitions=10, capacity=1 / 60)
     yield Workload("10K at once", Load(np.where(minutes % 120 == 10, 10_000.0, 0.0)), partitions=3)
     yield Workload("sparse bursts to zero", Load(np.where(minutes % 45 == 20, 30_000.0, 0.0)), least=0)
-    yield Workload("one hot partition", Load(wave, weights=ZIPF))
+    yield Workload("one hot partition", Load(wave, weights=HOT))
+    yield Workload("partitions by Zipf's law", Load(wave, weights=ZIPF))
     yield Workload("capacity falls by 30 %", Load(0.7 * wave), events=Events(capacity=_drift(minutes)))
     yield Workload("no metric for 5 min", Load(wave), lag_is_known=_without(minutes, 130, 5))
     yield Workload(

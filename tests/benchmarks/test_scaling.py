@@ -81,7 +81,7 @@ def test_every_run_gives_the_same() -> None:
 def test_the_suite_has_every_workload_with_every_assignor_and_start() -> None:
     of = [(it.workload.name, it.assignor, it.start_seconds) for it in settings(1)]
 
-    assert len(of) == len(set(of)) == 16 * 3 * 3
+    assert len(of) == len(set(of)) == 17 * 3 * 3
 
 
 def test_the_oracle_has_as_many_members_as_this_minute_and_the_next_one_need() -> None:

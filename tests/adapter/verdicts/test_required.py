@@ -246,6 +246,17 @@ def test_members_that_read_more_stay() -> None:
     assert stepped_up(read_after=390.0).members == 4
 
 
+def test_members_that_read_all_that_arrives_are_not_limited_when_less_arrives() -> None:
+    """From 2 members that read 200 together to 4, and then only 120 arrive: they read no more than that."""
+    course: Course | None = None
+    for now in range(0, 400, 10):
+        members, read, rate = (2, 200.0, 90.0) if now < 60 else (4, 120.0, 30.0)
+        known = demand([rate] * 4, [9000.0] * 4, members=members, expected_members=members, read=read)
+        found, course = required(float(now), known, PROMISE, course)
+
+    assert found.basis is not Basis.DOWNSTREAM
+
+
 def test_a_step_that_did_not_help_is_tried_again_later() -> None:
     limited = Course(2, limit=2, limited_until=1000.0, seen=2)
     known = demand([90.0] * 4, [9000.0] * 4, members=2, expected_members=2, read=200.0)
