@@ -271,6 +271,9 @@ def test_series_are_in_the_settings_and_are_scraped_where_they_are_asked_for(
     assert [(each.get("path"), each["port"], each["interval"]) for each in endpoints] == [
         (path, "metrics", "15s") for path in paths
     ]
+    # Without it, `up` of both paths would be one series.
+    names = [[each["targetLabel"] for each in endpoint.get("relabelings", ())] for endpoint in endpoints]
+    assert names == [[], ["metrics_path"]][: len(paths)]
     settings = yaml.safe_load(found["ConfigMap", f"{NAME}-settings"]["data"]["settings.yaml"])
     assert settings.get("series") == series
 
