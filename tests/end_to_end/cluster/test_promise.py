@@ -12,7 +12,7 @@ from local.kubernetes.control_plane import ControlPlane
 from local.processes import wait_until
 from tests.support.real import promised_group
 from tests.support.real.groups_to_read import path
-from tests.support.real.promised_group import GROUP, MAX_WAIT_SECONDS, PARTITIONS
+from tests.support.real.promised_group import GROUP, MAX_WAIT_SECONDS, ON_CPU, PARTITIONS
 
 PLACE = "promise"
 SECONDS = 120.0
@@ -33,6 +33,21 @@ def required(plane: ControlPlane) -> tuple[str, str] | None:
     return item["value"], item["metricLabels"]["basis"]
 
 
+def as_object_metric(plane: ControlPlane) -> str:
+    """The same as a custom metric of some object."""
+    place = f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/{PLACE}/services/any"
+    status, body = plane.raw(f"{place}/kafka_consumergroup_required_replicas?metricLabelSelector=group%3D{GROUP}")
+    assert status == 200, body
+    return str(json.loads(body)["items"][0]["value"])
+
+
+def shadow(adapter: Adapter) -> str:
+    """The replicas that the HPA on CPU would have, as the adapter's own metrics show them."""
+    series = f'shadow_replicas{{horizontalpodautoscaler="{ON_CPU}",namespace="{PLACE}",source="required"}} '
+    lines = adapter.get_plain("/metrics")[1].decode().splitlines()
+    return next((line.rpartition(" ")[2] for line in lines if series in line), "")
+
+
 @pytest.mark.usefixtures("node")
 def test_who_writes_only_a_promise_and_copies_the_example_gets_the_replicas_that_keep_it(
     control_plane: ControlPlane, one_broker: Kafka, adapter: Adapter, tmp_path: Path
@@ -42,14 +57,15 @@ def test_who_writes_only_a_promise_and_copies_the_example_gets_the_replicas_that
     place = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}}
     control_plane.apply([place, promised_group.deployment(one_broker, PLACE, tmp_path)])
     wait_until(lambda: replicas(control_plane) == 1, "the first consumer", SECONDS)
-    control_plane.apply([promised_group.example_hpa(PLACE)])
+    control_plane.apply([promised_group.example_hpa(PLACE), promised_group.hpa_on_cpu(PLACE)])
     wait_until(lambda: replicas(control_plane) == 0, "no consumer while nothing arrives", SECONDS)
 
     with promised_group.load(one_broker):
         wait_until(lambda: replicas(control_plane) == PARTITIONS, "a consumer for each partition", SECONDS)
         served = required(control_plane)
         assert served is not None
-        assert served[0] == str(PARTITIONS)
+        assert served[0] == as_object_metric(control_plane) == str(PARTITIONS)
+        wait_until(lambda: shadow(adapter) == f"{PARTITIONS}.0", "the same number in a shadow", SECONDS)
         began = time.time()
         wait_until(lambda: bool(promised_group.waits(tmp_path, began)), "messages that came since", SECONDS)
         wait_until(lambda: time.time() > began + STEADY_SECONDS, "some seconds of them", SECONDS)

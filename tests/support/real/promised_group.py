@@ -10,12 +10,14 @@ from pathlib import Path
 import yaml
 from kafka import KafkaProducer
 
+from apiservice.autoscalers.annotations import SHADOW, SHADOW_GROUP
 from local.kafka.broker import Kafka
 from local.kafka.tools import create_topic
 from local.kubernetes.control_plane import Manifest
 from local.manifests.check import MANIFESTS
 
 GROUP = TOPIC = "promised"
+ON_CPU = "on-cpu"
 PARTITIONS = 4
 CAPACITY = 20
 """Messages per second of one consumer."""
@@ -57,6 +59,22 @@ def example_hpa(namespace: str) -> Manifest:
     example["spec"]["metrics"][0]["external"]["metric"]["selector"]["matchLabels"]["group"] = GROUP
     example["spec"]["behavior"]["scaleDown"]["stabilizationWindowSeconds"] = 10
     return dict(example)
+
+
+def hpa_on_cpu(namespace: str) -> Manifest:
+    """One that reads nothing of the adapter, and asks for a shadow; nothing reports the CPU of its target."""
+    annotations = {SHADOW: "true", SHADOW_GROUP: GROUP}
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "another"}
+    metric = {
+        "type": "Resource",
+        "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 70}},
+    }
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": ON_CPU, "namespace": namespace, "annotations": annotations},
+        "spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9, "metrics": [metric]},
+    }
 
 
 @contextmanager
