@@ -170,7 +170,8 @@ class Cycle:
         self._began_at = self._clock.time()
         self._rows.follow_clock(self._began_at, self._clock.monotonic())
         self._recall_others()
-        self._ring, self.past = preceded_by(self._ring, self.past), None
+        if (past := self.past) is not None:
+            self._ring, self.past = preceded_by(self._ring, past), None
         # If a broker fails, leaders and coordinators move, so Metadata is read before it is due.
         has_news = bool(self._liveness.failures) or self._liveness.is_somebody_absent or self._ends.have_moved
         self._liveness.begin_cycle()

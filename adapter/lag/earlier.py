@@ -75,10 +75,8 @@ def _followed_by(ring: Ring, cycle: EarlierCycle) -> Ring:
     )
 
 
-def preceded_by(ring: Ring, earlier: Ring | None) -> Ring:
-    """Returns the ring with what was seen before its first cycle, in its own layout; None: nothing."""
-    if earlier is None:
-        return ring
+def preceded_by(ring: Ring, earlier: Ring) -> Ring:
+    """Returns the ring with what was seen before its first cycle, in its own layout."""
     earlier = moved_to(earlier, ring.layout)
     return replace(
         ring,
