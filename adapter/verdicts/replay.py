@@ -156,21 +156,27 @@ class _Replays:
     def _view(self, lane: int, now: float, waiting: Messages, read: float) -> View:
         """The sample may be some seconds old, and what was read after the latest commit counts as not read."""
         members, owners = self._plant.assignment(lane)
-        busiest, others = self._curves[self._load_of[lane]].rates(
-            now - now % self._lanes[lane].consumers.interval_seconds, RATE_SECONDS
+        interval = self._lanes[lane].consumers.interval_seconds
+        arriving, lately = (
+            self._arriving(lane, now - now % interval, seconds) for seconds in (RATE_SECONDS, 2 * interval)
         )
-        arriving = self._plant.weights(lane) * others
-        arriving[0] = busiest
         shares = arriving / arriving.sum() if arriving.any() else 1 / len(arriving)
         return View(
             now,
             waiting[: len(arriving)] + self._plant.uncommitted[lane] * shares,
             arriving,
+            lately,
             float(read),
             None if self._plant.is_rebalancing(lane) else members,
             owners,
             int(self._scaler.replicas[lane]),
         )
+
+    def _arriving(self, lane: int, now: float, seconds: float) -> Messages:
+        busiest, others = self._curves[self._load_of[lane]].rates(now, seconds)
+        arriving: Messages = self._plant.weights(lane) * others
+        arriving[0] = busiest
+        return arriving
 
 
 class _EventsOf:

@@ -37,6 +37,8 @@ class View:
     """In each partition, as all columns are."""
     arriving: Messages
     """Messages per second, over the last minute."""
+    lately: Messages
+    """The same over the last two samples."""
     read: float
     """Messages per second that the group read, over the last minute."""
     members: int | None

@@ -10,7 +10,7 @@ import numpy as np
 from adapter.verdicts.assignment import Sharing
 from adapter.verdicts.owners import Owners
 from adapter.verdicts.plant import Consumers, Messages
-from adapter.verdicts.required import Course, Demand, Promise, beyond_flight, required
+from adapter.verdicts.required import Course, Demand, Promise, beyond_flight, following_a_rise, required
 from adapter.verdicts.scalers import View
 
 MAX_WAIT = 30.0
@@ -112,10 +112,11 @@ class Required:
 
     def value(self, view: View) -> float:
         flight = self._consumers.commit_seconds + self._consumers.interval_seconds
+        arriving = following_a_rise(view.arriving, view.lately, 2 * self._consumers.interval_seconds)
         demand = Demand(
-            arriving=view.arriving,
+            arriving=arriving,
             lag=view.lag,
-            beyond=beyond_flight(view.lag, view.arriving, flight),
+            beyond=beyond_flight(view.lag, arriving, flight),
             capacity=self._consumers.capacity,
             partitions=(len(view.lag),),
             sharing=self._sharing,

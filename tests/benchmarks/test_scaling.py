@@ -109,7 +109,8 @@ def test_the_best_is_the_cheapest_that_keeps_the_promise_or_the_least_late(
 
 def view(arriving: Sequence[float], lag: Sequence[float], now: float = 900.0, replicas: int = 4) -> View:
     owners = np.arange(len(lag), dtype=np.int32) % replicas
-    return View(now, np.array(lag, float), np.array(arriving, float), sum(arriving), replicas, owners, replicas)
+    rates = np.array(arriving, float)
+    return View(now, np.array(lag, float), rates, rates, sum(arriving), replicas, owners, replicas)
 
 
 def test_keda_serves_at_most_a_replica_for_each_partition_and_stays_active_for_a_while() -> None:
