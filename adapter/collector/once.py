@@ -16,6 +16,8 @@ from adapter.telemetry import Telemetry
 
 PATIENCE_SECONDS = 15.0
 """A cluster that can be read only in part is shown after this time."""
+FAILED_SECONDS = 6.0
+"""Until then, a cycle that failed proves nothing: it may have asked the one broker that has just frozen."""
 STOP_SECONDS = 5.0
 POLL_SECONDS = 0.05
 
@@ -34,9 +36,10 @@ class Reading:
 
     def wait(self) -> None:
         """Waits until every cluster has been read. Raises AdapterError if none can be."""
-        ends, pause = clock.monotonic() + PATIENCE_SECONDS, Event()
-        while not all(_is_read(each) for each in self.collectors) and clock.monotonic() < ends:
+        began, pause, waited = clock.monotonic(), Event(), 0.0
+        while waited < PATIENCE_SECONDS and not all(_is_read(each, waited) for each in self.collectors):
             pause.wait(POLL_SECONDS)
+            waited = clock.monotonic() - began
         if len(self.troubles) == len(self.collectors):
             lines = [f"cluster {name} cannot be read: {why}" for name, why in self.troubles.items()]
             raise AdapterError("\n".join(lines))
@@ -55,5 +58,6 @@ def reading(settings: Settings) -> Iterator[Reading]:
         stop_all(collectors, STOP_SECONDS)
 
 
-def _is_read(collector: Collector) -> bool:
-    return collector.has_read_everything or collector.completeness is Completeness.FAILED
+def _is_read(collector: Collector, waited: float) -> bool:
+    has_failed = collector.completeness is Completeness.FAILED and waited >= FAILED_SECONDS
+    return collector.has_read_everything or has_failed

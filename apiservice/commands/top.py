@@ -23,6 +23,8 @@ from apiservice.flags import Output, given_settings
 Look = Callable[[], list[GroupLine]]
 Write = Callable[[Sequence[GroupLine]], None]
 TIME = "at"
+SHARE_FOLLOWED = 0.75
+"""Of the time since the start, by which a rate is computed as long as that is short."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +49,8 @@ def run(options: Options) -> None:
         Event().wait(options.after)
 
         def look() -> list[GroupLine]:
-            # The newest offsets may be as old as a cycle takes, beside the time since it.
-            return _lines(clusters, max(clock.monotonic() - began - 2 * options.interval, options.interval))
+            # Single cycles may miss a commit or a log end, at both ends of that time.
+            return _lines(clusters, max(SHARE_FOLLOWED * (clock.monotonic() - began), options.interval))
 
         if options.output == "table" and not options.once and sys.stdin.isatty() and sys.stdout.isatty():
             show(look, options.interval, names_cluster=several)
