@@ -244,15 +244,10 @@ class Commits:
             for place, offsets in zip(doubted, part.offsets_of_groups(doubted), strict=True):
                 group = part.mapping.shape.groups[place]
                 if group in behind:
-                    self.takeovers.note_behind(group, offsets, self.handovers.log_end(group), part.received)
+                    has_grown = self.handovers.has_grown(group)
+                    self.takeovers.note_behind(group, offsets, part.received, has_grown=has_grown)
                 else:
                     self.takeovers.note_reported(group)
-
-    def unmoved_since(self) -> dict[str, float]:
-        """Returns since when nothing was committed by groups that were behind in the last cycle. Call after the round
-        of commits, to learn whether earlier ones are still the latest."""
-        behind = self.takeovers.behind
-        return self.handovers.unmoved_since(behind) if behind else {}
 
     def _part(self, round_: CommitRound, number: int, answer: Answer[Columns], batch: int) -> AcceptedResponse:
         """Returns the accepted part of a response and records in `round_` what it refuses."""

@@ -17,7 +17,7 @@ from adapter.collector.current_rows import CurrentRows
 from adapter.collector.inventory import Inventory
 from adapter.collector.log_offsets import Ends
 from adapter.collector.members import Members, owners_of
-from adapter.collector.observed import Observation, nothing_read, observation_of, with_latest_commits
+from adapter.collector.observed import Observation, in_question, nothing_read, observation_of, with_latest_commits
 from adapter.collector.resting import Resting
 from adapter.collector.share_groups import ShareRound, Shares
 from adapter.columns import NO_COMMIT
@@ -30,13 +30,7 @@ from adapter.lag.owners import NOT_ASKED
 from adapter.lag.ring import Ring, empty_ring, followed_by
 from adapter.lag.rules import Asked, Watching, treatment_of, updated_treatment
 from adapter.lag.snapshot import Cause, Causes, Observed, State
-from adapter.lag.states import (
-    COMMIT_IS_GONE,
-    has_gone_backward,
-    lacks_commit,
-    without_lost_commits,
-    without_steps_backward,
-)
+from adapter.lag.states import COMMIT_IS_GONE, has_gone_backward, without_lost_commits, without_steps_backward
 from adapter.lag.totals import totals_of
 from adapter.lag.values import states_of, values_of
 from adapter.latest import Latest
@@ -88,7 +82,7 @@ class Gathered:
     """Group -> why its commits could not be read."""
     possible_groups: PossibleGroups
     commits: CommitRound | None = None
-    """None: no broker could be asked, like the empty `gaps`."""
+    """None: no broker could be asked, like what follows, which is then empty."""
     gaps: tuple[float, ...] = ()
     unmoved_since: Mapping[str, float] = field(default_factory=dict)
     """Group in doubt -> since when nothing was written to its partition of the offsets topic."""
@@ -219,11 +213,11 @@ class Cycle:
         inventory.refresh_for_unknown_partitions(commits)
         inventory.refresh_for_uncoordinated_groups()
         observation = self._read_ends(commits, shares)
-        unmoved_since = self._commits.unmoved_since()
+        unmoved_since = self._commits.handovers.unmoved_since(in_question(observation, self._rows.latest))
         self._members.describe_if_due(self._commits.directory, inventory.topology.brokers.keys())
         self._assignments.describe(self.members_asked, self._commits.directory, inventory.topology.brokers.keys())
-        gaps = self._gaps(commits, shares)
-        return Gathered(observation, commits.unread, inventory.possible_groups(), commits, gaps, unmoved_since)
+        possible, gaps = inventory.possible_groups(), self._gaps(commits, shares)
+        return Gathered(observation, commits.unread, possible, commits, gaps, unmoved_since)
 
     def _may_have_been_known(self, group: str) -> bool:
         """Until it is known what is remembered, the group has rows without a value."""
@@ -292,10 +286,8 @@ class Cycle:
 
     def _decide(self, gathered: Gathered) -> Decided:
         """Returns what follows from the answers and from what was known before; changes nothing."""
-        seen, before = gathered.observation, self._rows.latest
-        now, layout = self._clock.monotonic(), self._rows.layout
-        is_behind = seen.is_doubtful & lacks_commit(seen.observed, before)
-        seen = with_latest_commits(seen, before, is_behind, gathered.unmoved_since)
+        before, now, layout = self._rows.latest, self._clock.monotonic(), self._rows.layout
+        seen, is_behind = with_latest_commits(gathered.observation, before, gathered.unmoved_since)
         observed = without_steps_backward(seen.observed, before, seen.is_doubtful)
         observed = without_lost_commits(observed, before, is_described=self._inventory.is_described)
         in_doubt, topics_read = self._members.in_doubt(), self._members.topics_read

@@ -12,7 +12,7 @@ from adapter.collector.share_groups import ShareRound, with_shares
 from adapter.columns import NEVER, NO_COMMIT, Codes, Flags, Offsets, Seconds, is_offset
 from adapter.lag.layout import Layout
 from adapter.lag.snapshot import NO_CAUSE, Cause, Causes, Observed, Snapshot, State, nothing_observed
-from adapter.lag.states import are_apart, without_drift
+from adapter.lag.states import are_apart, differs_from_known, lacks_commit, without_drift
 from adapter.protocol.codes import NO_ERROR
 from adapter.settings.models import Isolation
 
@@ -63,26 +63,33 @@ def nothing_read(layout: Layout, cause: Cause) -> Observation:
     return Observation(observed, observed.committed, nowhere, np.full(len(layout), NEVER), nowhere)
 
 
+def in_question(seen: Observation, before: Snapshot) -> list[str]:
+    """Returns the groups of which a broker in doubt reports other commits than were known."""
+    differs = differs_from_known(seen.observed, before)
+    return [before.layout.groups[code] for code in np.unique(before.layout.group[seen.is_doubtful & differs]).tolist()]
+
+
 def with_latest_commits(
-    seen: Observation, before: Snapshot, is_behind: Flags, unmoved_since: Mapping[str, float]
-) -> Observation:
-    """Replaces older commits by those read before if nothing has been committed since.
+    seen: Observation, before: Snapshot, unmoved_since: Mapping[str, float]
+) -> tuple[Observation, Flags]:
+    """Replaces other commits by those read before if nothing has been committed since. Also returns what is behind.
 
     `unmoved_since` has the groups for which this was asked after their commits had been read."""
+    is_behind = seen.is_doubtful & lacks_commit(seen.observed, before)
     if not unmoved_since:
-        return seen
+        return seen, is_behind
     layout, since = before.layout, np.full(len(before.layout), np.inf)
     for group, at in unmoved_since.items():
         since[layout.spans[group]] = at
     # What was received later was also requested later: log ends are never requested while commits are read.
-    is_latest = is_behind & ~seen.is_apart & (before.received > since)
-    committed = np.where(is_latest, before.committed, seen.observed.committed)
-    commit_cause = np.where(is_latest, 0, seen.observed.commit_cause).astype(np.int32)
+    is_outdated = seen.is_doubtful & differs_from_known(seen.observed, before) & (before.received > since)
+    is_replaced = is_outdated & ~seen.is_apart
+    committed = np.where(is_replaced, before.committed, seen.observed.committed)
+    commit_cause = np.where(is_replaced, 0, seen.observed.commit_cause).astype(np.int32)
+    observed = replace(seen.observed, committed=committed, commit_cause=commit_cause)
     return replace(
-        seen,
-        observed=replace(seen.observed, committed=committed, commit_cause=commit_cause),
-        progress=np.where(is_latest, committed, seen.progress),
-    )
+        seen, observed=observed, progress=np.where(is_replaced, committed, seen.progress)
+    ), is_behind | is_outdated
 
 
 def _with_commits(observed: Observed, layout: Layout, commits: CommitRound, causes: Causes) -> Flags:

@@ -14,7 +14,7 @@ While the log end is the same as before the group was last read, nothing was com
 still holds, whatever the coordinator reports.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -50,8 +50,8 @@ REFUSED = -2
 class _Doubt:
     """Of a group's new coordinator."""
 
-    first_report: tuple[bytes, int] | None = None
-    """If it reports less than was known: the offsets that it reported first, and the log end of its partition then."""
+    first_report: bytes | None = None
+    """If it reports less than was known: the offsets that it reported first."""
     changed_at: float = np.inf
     """When it was first seen to report something else, or the log end to have moved."""
     unsettled_since: float = np.inf
@@ -71,11 +71,6 @@ class Takeovers:
         self.node = np.empty(0, dtype=np.int32)
         """Of each group: the node that answered last; NOBODY: none has, or it later refused, or stopped."""
         self._doubts: dict[str, _Doubt] = {}
-
-    @property
-    def behind(self) -> Collection[str]:
-        """The groups whose new coordinator reports less than was known."""
-        return [group for group, doubt in self._doubts.items() if doubt.first_report is not None]
 
     def follow(self, groups: tuple[str, ...], codes: Mapping[str, int]) -> None:
         """`groups` is the same object while nothing changes."""
@@ -123,16 +118,15 @@ class Takeovers:
         """The group's coordinator has reported all that was known."""
         self._doubts.pop(group, None)
 
-    def note_behind(self, group: str, offsets: bytes, log_end: int, received: float) -> None:
+    def note_behind(self, group: str, offsets: bytes, received: float, *, has_grown: bool | None) -> None:
         """The group's new coordinator reports these offsets, less than was known: it is doubted for TAKEOVER_SECONDS
-        after they or the log end have changed. Where one log end is not known, only the offsets and time count."""
+        after they have changed or its partition has grown. None: that is not known; only the offsets and time count."""
         doubt = self._doubts.get(group)
         if doubt is not None:
-            first_offsets, first_end = doubt.first_report = doubt.first_report or (offsets, log_end)
-            is_shown = min(log_end, first_end) >= 0
-            doubt.unsettled_since = np.inf if is_shown else min(doubt.unsettled_since, received)
+            doubt.first_report = offsets if doubt.first_report is None else doubt.first_report
+            doubt.unsettled_since = min(doubt.unsettled_since, received) if has_grown is None else np.inf
             doubt.reported_at = received
-            has_changed = offsets != first_offsets or (is_shown and log_end != first_end)
+            has_changed = has_grown or offsets != doubt.first_report
             doubt.changed_at = min(doubt.changed_at, received) if has_changed else np.inf
 
     def note_lost(self, groups: Iterable[str]) -> None:
@@ -153,6 +147,8 @@ class Handovers:
         """By partition: whether its leader reports all that it knows; False as long as it may be taking it over."""
         self._log_ends: Offsets = np.zeros(0, dtype=np.int64)
         """By partition: as one of its leaders reported it last, NOT_KNOWN, or REFUSED."""
+        self._first_log_ends: Offsets = np.zeros(0, dtype=np.int64)
+        """The same, as the present leader reported it first."""
         self._unmoved_since: Seconds = np.zeros(0)
         """By partition: when that log end was received first."""
         self._received: Seconds = np.zeros(0)
@@ -174,15 +170,15 @@ class Handovers:
 
     def _forget(self, partitions: int) -> None:
         self.is_complete = np.zeros(partitions, dtype=bool)
-        self._log_ends = np.full(partitions, NOT_KNOWN)
+        self._log_ends, self._first_log_ends = np.full(partitions, NOT_KNOWN), np.full(partitions, NOT_KNOWN)
         self._unmoved_since, self._received = np.full(partitions, np.inf), np.full(partitions, NEVER)
 
-    def unmoved_since(self, groups: Iterable[str]) -> dict[str, float]:
+    def unmoved_since(self, groups: Sequence[str]) -> dict[str, float]:
         """Asks the leaders for the log ends of these groups' partitions, as far as they have reported them before.
 
         Returns when the present log end was received first, from whichever leader: nothing was committed since. Groups
         are missing whose log end was not received now."""
-        if self._topic is None:
+        if self._topic is None or not groups:
             return {}
         places = {group: partition_of(group, len(self._log_ends)) for group in groups}
         partitions = np.unique(np.fromiter(places.values(), dtype=np.intp))
@@ -191,12 +187,14 @@ class Handovers:
         is_new = (self._received > before) & (self._log_ends >= 0)
         return {group: float(self._unmoved_since[place]) for group, place in places.items() if is_new[place]}
 
-    def log_end(self, group: str) -> int:
-        """Returns the last known log end of the group's partition under its present leader; negative without one."""
+    def has_grown(self, group: str) -> bool | None:
+        """Whether the log end of the group's partition has moved since its present leader reported it first; None: one
+        of both is not known."""
         if self._topic is None:
-            return NOT_KNOWN
+            return None
         partition = partition_of(group, len(self._log_ends))
-        return int(self._log_ends[partition]) if self.is_complete[partition] else NOT_KNOWN
+        first, last = self._first_log_ends[partition], self._log_ends[partition]
+        return bool(last != first) if self.is_complete[partition] and min(first, last) >= 0 else None
 
     def has_no_offsets_topic(self, node: int) -> bool:
         """Whether the topic is not only hidden from us. Unlike Metadata, this request makes no broker create it."""
@@ -220,6 +218,7 @@ class Handovers:
         is_over = np.isin(partition, asked) & ~np.isin(columns.error, HANDING_OVER)
         log_ends = np.where(columns.error == NO_ERROR, columns.offset, REFUSED)[is_over]
         places = partition[is_over]
+        self._first_log_ends[places] = np.where(self.is_complete[places], self._first_log_ends[places], log_ends)
         self._unmoved_since[places[log_ends != self._log_ends[places]]] = answer.received
         self._log_ends[places], self._received[places], self.is_complete[places] = log_ends, answer.received, True
 

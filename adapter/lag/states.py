@@ -81,6 +81,12 @@ def lacks_commit(observed: Observed, before: Snapshot) -> Flags:
     return is_older & (before.received > NEVER)
 
 
+def differs_from_known(observed: Observed, before: Snapshot) -> Flags:
+    """Rows whose known commit is not reported, or another one instead."""
+    is_other: Flags = (observed.commit_cause != 0) | (observed.committed != before.committed)
+    return is_other & (before.received > NEVER)
+
+
 def without_steps_backward(observed: Observed, before: Snapshot, is_doubtful: Flags) -> Observed:
     """Ignores offsets that go backward in `is_doubtful` rows: their brokers may report old ones for a moment."""
     if not is_doubtful.any():

@@ -160,6 +160,23 @@ def test_a_group_that_has_rested_for_five_minutes_keeps_its_commits_after_a_move
     assert rig.lag(READ) == 2
 
 
+def test_a_commit_from_before_a_reset_is_not_believed_after_a_move() -> None:
+    """It is later than the one that was known, which is no step backward."""
+    kafka = cluster(LEADERS, READ)
+    rig = rig_of(kafka, 6)
+    kafka.commits[READ] = {ORDERS_0: 2}
+    rig.run(FIVE_MINUTES + 2)
+    move(kafka, 0, 2)
+    kafka.stale_commits = {2: {READ: {ORDERS_0: 7}}}
+    served = {rig.run() and rig.lag(READ) for _ in range(TWO_MINUTES)}
+    kafka.stale_commits.clear()
+    kafka.commits[READ] = {ORDERS_0: 9}
+    rig.run()
+
+    assert served == {8}
+    assert rig.lag(READ) == 1
+
+
 def test_a_group_whose_last_commit_came_with_the_move_is_refused_while_its_coordinator_reports_older_ones() -> None:
     """It may have been reset between its last answer and the move."""
     kafka = cluster(LEADERS, READ)
