@@ -64,9 +64,16 @@ def nothing_read(layout: Layout, cause: Cause) -> Observation:
 
 
 def in_question(seen: Observation, before: Snapshot) -> list[str]:
-    """Returns the groups of which a broker in doubt reports other commits than were known."""
-    differs = differs_from_known(seen.observed, before)
-    return [before.layout.groups[code] for code in np.unique(before.layout.group[seen.is_doubtful & differs]).tolist()]
+    """Returns the groups that have earlier commits than were known, or others if their broker is in doubt."""
+    return [
+        before.layout.groups[code] for code in np.unique(before.layout.group[_is_questionable(seen, before)]).tolist()
+    ]
+
+
+def _is_questionable(seen: Observation, before: Snapshot) -> Flags:
+    """Leadership may have gone to another broker and back between two cycles, so no broker is above doubt."""
+    is_reset: Flags = (seen.observed.commit_cause == 0) & lacks_commit(seen.observed, before)
+    return is_reset | (seen.is_doubtful & differs_from_known(seen.observed, before))
 
 
 def with_latest_commits(
@@ -82,7 +89,7 @@ def with_latest_commits(
     for group, at in unmoved_since.items():
         since[layout.spans[group]] = at
     # What was received later was also requested later: log ends are never requested while commits are read.
-    is_outdated = seen.is_doubtful & differs_from_known(seen.observed, before) & (before.received > since)
+    is_outdated = _is_questionable(seen, before) & (before.received > since)
     is_replaced = is_outdated & ~seen.is_apart
     committed = np.where(is_replaced, before.committed, seen.observed.committed)
     commit_cause = np.where(is_replaced, 0, seen.observed.commit_cause).astype(np.int32)

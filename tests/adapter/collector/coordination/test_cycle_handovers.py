@@ -177,6 +177,15 @@ def test_a_commit_from_before_a_reset_is_not_believed_after_a_move() -> None:
     assert rig.lag(READ) == 1
 
 
+def test_a_coordinator_that_lost_its_groups_and_took_them_over_again_between_two_cycles_is_not_believed() -> None:
+    kafka = cluster(LEADERS, READ)
+    rig = rig_of(kafka, 6)
+    kafka.stale_commits = {1: {READ: {ORDERS_0: 2}}}
+    served = {rig.run() and rig.lag(READ) for _ in range(TWO_MINUTES)}
+
+    assert served == {3}
+
+
 def test_a_group_whose_last_commit_came_with_the_move_is_refused_while_its_coordinator_reports_older_ones() -> None:
     """It may have been reset between its last answer and the move."""
     kafka = cluster(LEADERS, READ)
