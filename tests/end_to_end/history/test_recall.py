@@ -99,8 +99,11 @@ def test_after_a_kill_the_age_of_what_waits_is_exact_with_a_history_and_refused_
 ) -> None:
     create_topic(one_broker, TOPIC)
     commit(one_broker, GROUP, {(TOPIC, 0): 0})
-    with steady_messages(one_broker) as times:
+    with contextlib.ExitStack() as stack:
         with start("first", True) as running:
+            # It has read the empty log before the first message comes.
+            assert first_served(running, administrator)[0] == 200
+            times = stack.enter_context(steady_messages(one_broker))
             wait_until(lambda: len(times) > CONSUMED, "messages to be consumed", WAIT_SECONDS)
             commit(one_broker, GROUP, {(TOPIC, 0): CONSUMED})
             seen = rows_written(running)
