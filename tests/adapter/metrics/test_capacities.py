@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from adapter.cluster.groups import Owned
 from adapter.lag.owners import Owners
 from adapter.lag.ring import empty_ring, followed_by
 from adapter.metrics.capacities import Capacities
 from adapter.metrics.store import ClusterView
 from tests.support import samples
+from tests.support.kafka.small_cluster import BILLING, given, kafka, running
 from tests.support.samples import EPOCH, SteppedClock, observed, row, view
 
 INTERVAL = 10.0
@@ -87,3 +89,19 @@ def test_what_another_process_has_learned_is_taken_over() -> None:
     other.capacities.recall(one.capacities.windows)
 
     assert other.capacities.of("main", "billing") == one.capacities.of("main", "billing")
+
+
+def test_cycles_over_a_cluster_teach_what_a_member_can_read() -> None:
+    """It reads 100 messages of each of its three partitions between two cycles, ten seconds apart."""
+    cluster = kafka()
+    cluster.members["billing"] = {"orders"}
+    cluster.owned["billing"] = (Owned("member", "orders", (0, 1, 2)),)
+    cluster.ends |= dict.fromkeys(cluster.ends, 1_000_000)
+    rig = running(cluster, given(objective={"maxWait": "30s"}))
+    for _ in range(80):
+        cluster.commits["billing"] = {place: offset + 100 for place, offset in cluster.commits["billing"].items()}
+        rig.run()
+        rig.metrics.look()
+
+    (capacity,) = rig.read("capacity", BILLING).values
+    assert (capacity.milli, capacity.labels["source"]) == (30_000, "learned")

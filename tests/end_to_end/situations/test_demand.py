@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 from kafka import KafkaProducer
 
+from adapter.lag import saturation
 from adapter.metrics.problems import Reason, Refused
 from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, produce
@@ -16,6 +17,8 @@ from tests.support.real.in_process import in_process
 SECONDS = 68
 """A rate covers one minute or more."""
 PER_SECOND, BEHIND = 2, 9
+EACH, BACKLOG = 10, 30_000
+"""Messages that are read between two cycles, and all."""
 
 
 def until(moment: float) -> None:
@@ -77,3 +80,34 @@ def test_messages_from_before_the_first_cycle_are_only_older_than_it(one_broker:
 
         assert 0 < age.milli / 1000 < WAIT_SECONDS
         assert age.labels["bound"] == "exact"
+
+
+def test_the_capacity_of_a_member_is_learned_while_it_always_has_something_to_read(
+    one_broker: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With windows of a second instead of a minute, because ten of them must have passed."""
+    monkeypatch.setattr(saturation, "WINDOW_SECONDS", 1.0)
+    monkeypatch.setattr(saturation, "WINDOW_INTERVALS", 1)
+    topic = group = "demand-busy"
+    create_topic(one_broker, topic)
+    produce(one_broker, topic, BACKLOG)
+    rule = {"group": group, "topics": [topic], "objective": {"maxWait": "30s"}}
+    with member(one_broker, group, topic) as consumer, in_process(one_broker, rules=[rule]) as rig:
+        commit_as_member(consumer, topic, 0)
+        # The cycles' clock must not be put forward: times of receipt are by the machine's.
+        rig.read_all()
+        refusal = rig.refusal("capacity", group=group)
+        assert isinstance(refusal, Refused)
+        assert [problem.reason for problem in refusal.problems] == [Reason.CAPACITY_UNKNOWN]
+
+        began, offset = time.monotonic(), 0
+        while rig.refusal("capacity", group=group) is not None and offset < BACKLOG - EACH:
+            offset += EACH
+            commit_as_member(consumer, topic, offset)
+            rig.run_once()
+            rig.metrics.look()
+        rate = offset / (time.monotonic() - began)
+        (capacity,) = rig.read("capacity", group=group).values
+
+        assert capacity.labels["source"] == "learned"
+        assert capacity.milli / 1000 == pytest.approx(rate, rel=0.3)
