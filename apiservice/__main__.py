@@ -67,7 +67,7 @@ def top(
 
 @app.command()
 def explain(
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="Name of a consumer group.")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", hidden=True)],  # else its type of Python is shown
     config: Config = None,
     bootstrap_servers: BootstrapServers = None,
     kubeconfig: Annotated[
@@ -75,7 +75,7 @@ def explain(
     ] = None,
     output: Annotated[Literal["text", "json"], typer.Option(metavar="FORMAT", help="text or json.")] = "text",
 ) -> None:
-    """Explain the lag of a group, partition by partition, and what HPAs make of it."""
+    """Explain the lag of the consumer group GROUP, partition by partition, and what HPAs make of it."""
     from apiservice.commands import explain as command  # noqa: PLC0415 - see above
 
     command.run(group, config, bootstrap_servers, kubeconfig, output)
