@@ -117,8 +117,8 @@ def test_a_login_is_signed_once_it_is_made_with_the_region_of_the_environment(aw
 LOGS_A_SIGNATURE = """
 import logging
 from adapter.kafka.logins import AwsLogin
-from apiservice.__main__ import log_to_stderr
-log_to_stderr("debug")
+from apiservice.logs import log_to_stderr
+log_to_stderr("debug", "text")
 AwsLogin(host="broker", security_protocol="SASL_SSL").auth_bytes()
 for library in ("kafka.protocol.parser", "urllib3.connectionpool", "kubernetes.client.rest", "asyncio", "gssapi"):
     logging.getLogger(library).error("its line")

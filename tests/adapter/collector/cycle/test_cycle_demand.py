@@ -69,9 +69,8 @@ def test_a_message_from_before_the_first_cycle_is_refused_with_its_lower_bound()
 
     assert [problem.reason for problem in refusal.problems] == [Reason.LOWER_BOUND]
     assert str(refusal) == (
-        "age of the oldest waiting message of group billing is not known: orders/0 has a message that came before the "
-        "log ends that the adapter remembers, so it is at least 40 s old (a selector with bound=lower reads this lower "
-        "bound)"
+        "age of the oldest waiting message of group billing is not known: orders/0 has a message that the adapter "
+        "cannot date exactly: it is at least 40 s old (a selector with bound=lower reads this lower bound)"
     )
 
 
