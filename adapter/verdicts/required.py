@@ -173,7 +173,8 @@ def required(now: float, demand: Demand, promise: Promise, course: Course | None
     is_limited = now < course.limited_until and float(demand.arriving.sum()) <= GROWN * course.limited_rate
     if is_limited and wanted > course.limit:
         wanted, basis = course.limit, Basis.DOWNSTREAM
-    if is_settled and course.step is None and drain > 0 and 0 < (demand.members or 0) < wanted:
+    is_measured = is_settled and not math.isnan(demand.read)
+    if is_measured and course.step is None and drain > 0 and 0 < (demand.members or 0) < wanted:
         course = replace(course, step=_Step(demand.members or 0, demand.read))
     return Required(wanted, basis, hot, still), replace(course, members=wanted, drain=drain)
 

@@ -227,11 +227,11 @@ def test_a_number_that_goes_on_after_a_restart_does_not_fall_before_the_members_
     assert required(0.0, demand([1.0] * 8, expected_members=6), PROMISE)[0].members == 6
 
 
-def stepped_up(read_after: float) -> Required:
-    """From 2 members that read 200 together to 4."""
+def stepped_up(read_after: float, read_before: float = 200.0) -> Required:
+    """From 2 members that read so much together to 4."""
     course: Course | None = None
     for now in range(0, 400, 10):
-        members, read = (2, 200.0) if now < 60 else (4, read_after)
+        members, read = (2, read_before) if now < 60 else (4, read_after)
         known = demand([90.0] * 4, [9000.0] * 4, members=members, expected_members=members, read=read)
         found, course = required(float(now), known, PROMISE, course)
     return found
@@ -244,6 +244,10 @@ def test_members_that_read_no_more_than_fewer_are_taken_back_and_the_limit_is_na
 
 def test_members_that_read_more_stay() -> None:
     assert stepped_up(read_after=390.0).members == 4
+
+
+def test_a_step_is_not_judged_if_nobody_knows_what_was_read_before_it() -> None:
+    assert stepped_up(read_after=300.0, read_before=math.nan).members == 4
 
 
 def test_members_that_read_all_that_arrives_are_not_limited_when_less_arrives() -> None:
