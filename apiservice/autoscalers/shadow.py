@@ -56,7 +56,7 @@ class Shadow:
 
 
 def looked(before: Shadow | None, look: Look) -> Shadow:
-    """Returns the shadow after a look. It begins with the replicas and the lag that are there."""
+    """Returns the shadow after a look. It begins with the replicas that are there, and with the first known lag."""
     if before is None:
         start = Course(look.replicas)
         return Shadow(look.at, start, start, look.wait, look.wait, look.lag, ((look.at, look.replicas),))
@@ -80,9 +80,11 @@ def looked(before: Shadow | None, look: Look) -> Shadow:
 
 
 def _waiting(before: Shadow, look: Look, seconds: float) -> tuple[float | None, float | None]:
+    if before.backlog is None:
+        return look.lag, look.wait
     if look.arriving is None or look.capacity is None:
         return before.backlog, None
     starting = [number for at, number in before.wanted if at > look.at - START_SECONDS]
     reading = min([before.would_be.replicas, *starting])
-    backlog = max((before.backlog or 0.0) + (look.arriving - reading * look.capacity) * seconds, 0.0)
+    backlog = max(before.backlog + (look.arriving - reading * look.capacity) * seconds, 0.0)
     return backlog, backlog / (max(reading, 1) * look.capacity)

@@ -10,6 +10,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from adapter import clock
 from adapter.errors import MetricUnknown
 from adapter.metrics.demand import BOUND, EXACT, LOWER
+from adapter.metrics.partitions import combined
 from adapter.metrics.problems import Refused
 from adapter.metrics.query import Metrics
 from adapter.metrics.requirement import Operator, Requirement
@@ -62,10 +63,20 @@ class Shadower(Repeating):
             replicas=hpa.current_replicas,
             required=None if required is None else round(required),
             arriving=self._read(hpa, "production_rate", group),
-            capacity=self._read(hpa, "capacity", group),
+            capacity=self._capacity(hpa, group),
             wait=self._read(hpa, "lag_seconds", group, bounds),
             lag=self._read(hpa, "lag", group),
         )
+
+    def _capacity(self, hpa: Autoscaler, group: str) -> float | None:
+        """Returns what all members in one replica can read; None: it is not known."""
+        selector = (Requirement("group", Operator.EQUALS, (group,)),)
+        try:
+            read, _ = self._metrics().partitions("kafka_consumergroup_required_replicas", selector, hpa.namespace)
+        except (Refused, MetricUnknown):
+            return None
+        of_member = self._read(hpa, "capacity", group)
+        return None if of_member is None or not read else of_member * combined(read).consumers_per_replica
 
     def _read(self, hpa: Autoscaler, value: str, group: str, *more: Requirement) -> float | None:
         """Returns the sum of what the HPA could read; None: nothing."""

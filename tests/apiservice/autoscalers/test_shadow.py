@@ -14,6 +14,7 @@ from apiservice.autoscalers.autoscaler import Autoscaler, autoscaler_of
 from apiservice.autoscalers.shadow import Look, Shadow, looked
 from apiservice.autoscalers.shadower import Shadower, groups_selected
 from tests.adapter.metrics.test_required import EVENLY, HINTED, Reader, by_rule, moving
+from tests.support import samples
 from tests.support.kubernetes.hpas import LAG, external, hpa
 
 CPU: dict[str, Any] = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}
@@ -73,6 +74,15 @@ def test_what_is_not_known_is_not_shown_and_changes_no_replicas() -> None:
     shadow = followed([look(0, 5), look(1, None, arriving=1.0, capacity=None, wait=None)])
 
     assert (shadow.would_be.replicas, shadow.expected_wait, shadow.observed_wait) == (3, None, None)
+
+
+def test_what_waits_is_expected_only_from_when_the_lag_is_known() -> None:
+    unknown = followed([look(0, 3, lag=None, wait=None), look(1, 3, arriving=50.0, lag=None, wait=None)])
+    known = looked(unknown, look(2, 3, arriving=50.0, lag=900.0, wait=30.0))
+
+    assert (unknown.backlog, unknown.expected_wait) == (None, None)
+    assert (known.backlog, known.expected_wait) == (900.0, 30.0)
+    assert looked(known, look(3, 3, arriving=50.0)).backlog == 1200.0
 
 
 # -- which HPAs --------------------------------------------------------------------------------------------
@@ -138,6 +148,15 @@ def test_what_would_be_is_shown_beside_what_is() -> None:
     assert shown["wait_seconds actual"] == 0
     # 360 messages/s, and one member that reads 100 until the others have started.
     assert shown["wait_seconds required"] == pytest.approx(260 * 30 / 100)
+
+
+def test_a_replica_reads_as_much_as_all_consumers_in_it() -> None:
+    """360 messages/s, and a replica of two consumers that read 100 each."""
+    rule = {"group": "billing", "topics": ["orders"], "objective": {"maxWait": "30s", "capacityHint": 100}}
+    settings = samples.settings(rules=[rule | {"replicas": {"consumersPerReplica": 2}}])
+    shown = series(Reader(settings, moving(settings, EVENLY), replicas=1), shadowed(ORDERS))
+
+    assert shown["wait_seconds required"] == pytest.approx(160 * 30 / 200)
 
 
 def test_a_group_without_an_objective_has_no_required_number_in_its_shadow() -> None:
