@@ -68,7 +68,7 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Courses:
-    """Minute by minute, for charts; NaN: not known."""
+    """Minute by minute; NaN: not known."""
 
     lag: Floats
     wait_seconds: Floats
@@ -94,14 +94,16 @@ def as_they_were(minutes: Minutes, consumers: Consumers) -> Lane:
 def calibration_of(
     minutes: Minutes, consumers: Consumers, promised: float, windows: int, result: Replay
 ) -> tuple[Calibration, Courses]:
-    """From the result of `as_they_were`. Returns also the course that was observed. `windows`: those of which the
-    consumers' capacity is the median."""
+    """From the result of `as_they_were`. Returns also the course that was observed, for charts; its figures count in
+    minutes without a count of members those of the last count. `windows`: those of which the consumers' capacity is
+    the median."""
     members = members_of(minutes)
-    observed = Courses(minutes.lag, minutes.wait_seconds, np.where(np.isnan(minutes.members_max), np.nan, members))
+    observed = Courses(minutes.lag, minutes.wait_seconds, members)
     known, changes = minutes.is_known, int(np.count_nonzero(np.diff(members)))
     was, again = (figures_of(it, known, promised, changes) for it in (observed, as_served(minutes, result)))
     calibration = Calibration(consumers.capacity, windows, was, again, misfit="")
-    return replace(calibration, misfit=_misfit(calibration, minutes, consumers)), observed
+    shown = replace(observed, replicas=minutes.members_max)
+    return replace(calibration, misfit=_misfit(calibration, minutes, consumers)), shown
 
 
 def as_served(minutes: Minutes, result: Replay) -> Courses:
@@ -118,7 +120,7 @@ def in_flight_seconds(minutes: Minutes) -> float:
 
 
 def figures_of(course: Courses, known: Flags, promised: float, changes: int) -> Figures:
-    """`known`: the minutes that are compared; there is one at least."""
+    """`known`: the minutes that are compared; there is one at least, and the course is known in all of them."""
     waits = course.wait_seconds[known]
     p50, p95, p99 = np.percentile(waits, (50, 95, 99))
     return Figures(
@@ -128,7 +130,7 @@ def figures_of(course: Courses, known: Flags, promised: float, changes: int) -> 
         wait_p99=float(p99),
         wait_max=float(waits.max()),
         minutes_above=int(np.count_nonzero(waits > promised)),
-        replica_hours=float(np.nansum(course.replicas[known])) / 60,
+        replica_hours=float(course.replicas[known].sum()) / 60,
         changes_a_day=changes * 1440 / len(known),
         lag_p95=float(np.percentile(course.lag[known], 95)),
     )

@@ -30,6 +30,15 @@ def test_members_that_were_never_counted_are_named() -> None:
         as_they_were(replace(STEADY, members_max=np.full(1440, np.nan)), CONSUMERS)
 
 
+def test_minutes_without_a_count_of_members_have_the_replicas_of_the_last_count() -> None:
+    """None of them is a minute with no replica, so that what was there costs what it did cost."""
+    uncounted = np.where((DAY >= 300) & (DAY < 900), np.nan, 3.0)
+    calibration, observed, _ = calibrated(replace(STEADY, members_min=uncounted, members_max=uncounted))
+
+    assert calibration.observed.replica_hours == calibration.replayed.replica_hours == 72
+    assert np.array_equal(observed.replicas, uncounted, equal_nan=True)
+
+
 @pytest.mark.parametrize("members", [np.full(1440, 3.0), np.where(DAY < 480, 2.0, 4.0)])
 def test_a_past_that_members_explain_is_reproduced(members: np.ndarray) -> None:
     calibration, observed, again = calibrated(read_by(WAVE, members, 50.0))
