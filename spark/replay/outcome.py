@@ -51,6 +51,8 @@ class Outcome:
 
 def outcome_in(task: ReplayTask) -> Outcome:
     """The kernel. Raises Unusable for a file that cannot be read, and where the minutes do not show what happened."""
+    if not task.paths:
+        raise Unusable(f"--group {task.group[1]}: the history holds no minutes of the range")
     rows = rows_of_groups(MinutesRead(task.files, task.paths, (task.group,)))
     minutes = minutes_of([rows], task.wanted, task.question.shape)
     if minutes is None or not minutes.is_known.any():

@@ -151,10 +151,11 @@ def verdict(outcome: Outcome, wait: str) -> str:
     if outcome.calibration.misfit:
         return "What the HPA would have done is shown for comparison only."
     was, would_be = outcome.calibration.observed, outcome.figures
-    hours = formatting.change(would_be.replica_hours, was.replica_hours)
+    new, old = would_be.replica_hours, was.replica_hours
+    hours = "been the same" if new == old else f"changed by {formatting.change(new, old)}"
     return (
         f"With this HPA, no message would have waited longer than {wait} in {formatting.share(would_be.kept_share)} of "
-        f"the minutes; replica-hours would have changed by {hours}."
+        f"the minutes; replica-hours would have {hours}."
     )
 
 

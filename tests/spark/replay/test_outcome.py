@@ -1,9 +1,15 @@
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 from adapter.verdicts.plant import Consumers
-from spark.replay.outcome import outcome_of
+from spark.errors import Unusable
+from spark.figures.periods import Wanted
+from spark.replay.outcome import ReplayTask, outcome_in, outcome_of
+from spark.replay.page import verdict
+from spark.storage.local import LocalFiles
 from spark.trials.minutes import Shape
 from spark.trials.references import Candidate
 from spark.trials.trial import Question
@@ -40,3 +46,18 @@ def test_the_past_is_replayed_with_the_median_and_the_hpa_with_the_capacity_to_c
     assert (outcome.calibration.capacity, outcome.advised) == (50, 40)
     assert outcome.calibration.misfit == ""
     assert outcome.oracle.replica_hours > outcome_of(WAVE, QUESTION).oracle.replica_hours
+
+
+def test_a_range_without_tables_of_minutes_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    task = ReplayTask(LocalFiles(tmp_path), (), Wanted(), ("main", "billing"), QUESTION)
+
+    with pytest.raises(Unusable, match="--group billing: the history holds no minutes of the range"):
+        outcome_in(task)
+
+
+def test_replica_hours_that_stay_the_same_are_said_to() -> None:
+    three = hpa(external(average="500"), least=3, most=3)
+
+    said = verdict(outcome_of(WAVE, replace(QUESTION, candidates=(Candidate(three),))), "60 s")
+
+    assert said.endswith("replica-hours would have been the same.")
