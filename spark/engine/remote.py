@@ -1,4 +1,5 @@
-"""A session by Spark Connect. The server's executors are sent this code; pyarrow and numpy they must have."""
+"""A session by Spark Connect. The server's executors are sent this code. They must have pyarrow and numpy, and for
+replays pydantic and PyYAML, by which HPAs are parsed."""
 
 import contextlib
 import socket
