@@ -12,8 +12,9 @@ from adapter.overview import figures
 from adapter.overview.figures import Part, parts_of
 from adapter.settings.models import Level
 
-SURE_SECONDS = 0.9 * WINDOW_SECONDS
-"""In a shorter time, a commit that stands still says nothing: clients commit every 5 s, and some every minute."""
+SURE_SECONDS = 5 / 6 * WINDOW_SECONDS
+"""The shortest window of any interval. In a shorter time, a commit that stands still says nothing: clients commit every
+5 s, and some every minute."""
 
 
 class Attention(StrEnum):

@@ -77,6 +77,13 @@ def test_a_group_is_not_stuck_before_it_was_followed_for_long_enough() -> None:
     assert [line.attention for line in lines(made)] == [Attention.STUCK]
 
 
+@pytest.mark.parametrize("interval", ["2s", "15s", "20s", "60s"])
+def test_a_group_can_be_called_stuck_at_any_interval(interval: str) -> None:
+    given = settings(collection={"interval": interval, "maxAge": "5m"})
+
+    assert Metrics(given, store_of(view(ROWS)), SteppedClock()).known().window >= SURE_SECONDS
+
+
 def test_a_line_has_state_members_partitions_wait_and_rates() -> None:
     made = moved(with_members(view({("mail", "orders", 0): row(90, 100)}), {"mail": 3}), {"mail": 60}, {"mail": 30})
 
