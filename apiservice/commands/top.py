@@ -95,9 +95,15 @@ def _writer(output: Output, *, is_only: bool, names_cluster: bool) -> Write:
             return lambda lines: _print(json.dumps(_document(lines), indent=2 if is_only else None))
         case "csv":
             _rows([TIME, *(field.name for field in fields(GroupLine))])
-            return lambda lines: _rows(*([_now(), *asdict(line).values()] for line in lines))
+            return lambda lines: _rows(*([_now(), *csv_cells(line)] for line in lines))
         case "table":
             return lambda lines: _print(plain_table(lines, names_cluster=names_cluster))
+
+
+def csv_cells(line: GroupLine) -> list[object]:
+    """Returns the fields. Bytes of a name that are no characters could not be written, so they become numbers."""
+    values = asdict(line).values()
+    return [each.encode("utf-8", "backslashreplace").decode() if isinstance(each, str) else each for each in values]
 
 
 def plain_table(lines: Sequence[GroupLine], *, names_cluster: bool) -> str:

@@ -8,6 +8,7 @@ from rich.console import Console
 from adapter.overview.lines import Attention, GroupLine
 from apiservice.commands.cells import cells_of, duration, trend_of
 from apiservice.commands.screen import TREND, Trends, View, table_of
+from apiservice.commands.top import csv_cells
 
 LINES = [
     GroupLine("main", "billing", "stable", Attention.STUCK, 3, 12, 1200, 95.0, production=4.0, consumption=0.0),
@@ -115,6 +116,12 @@ def test_names_cannot_write_to_the_terminal() -> None:
     line = GroupLine("main", "a\x1b[2Jb\nc", "", Attention.NONE)
 
     assert cells_of(line, names_cluster=False)[0] == "a [2Jb c"
+
+
+def test_names_that_are_no_text_can_be_written_as_csv() -> None:
+    line = GroupLine("main", "a\udcff", "", Attention.NONE)
+
+    assert csv_cells(line)[1] == "a\\udcff"
 
 
 @pytest.mark.parametrize(
