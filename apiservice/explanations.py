@@ -11,7 +11,7 @@ from adapter.clock import Clock
 from adapter.errors import AdapterError, one_line
 from adapter.metrics.query import LAG, Metrics
 from adapter.metrics.selection import named
-from adapter.overview.explanation import Explanation, PartitionLine, explanations_of
+from adapter.overview.explanation import Explanation, PartitionLine, decimal, explanations_of
 from adapter.settings.models import Settings
 from adapter.verdicts.hpa import HpaInvalid
 from apiservice.api_group import EXTERNAL
@@ -111,7 +111,7 @@ def _read(metric: UsedMetric, metrics: Metrics, namespace: str) -> tuple[int | N
             milli = sum(each.milli for each in metrics.read(metric.name, metric.selector, namespace).values)
         except AdapterError as error:
             refusal = str(error)
-    value = "" if milli is None else f"{milli / 1000:g}"
+    value = "" if milli is None else decimal(milli)
     return milli, ReadValue(metric.name, metric.target_type, metric.target, value, refusal)
 
 
@@ -154,14 +154,15 @@ def _of_hpa(hpa: HpaLine) -> Iterator[str]:
         yield "  also reads metrics that are not this adapter's, which may ask for more replicas"
     if hpa.arithmetic is not None:
         yield from _of_arithmetic(hpa.arithmetic, hpa.current)
-    yield f"  its status: {hpa.current} replicas now, {hpa.desired} desired"
+    yield f"  its status: {_replicas(hpa.current)} now, {hpa.desired} desired"
     for condition in hpa.conditions:
         yield f"  {condition.type} {condition.status}: {condition.reason}: {one_line(condition.message)}"
 
 
 def _of_arithmetic(steps: Arithmetic, current: int) -> Iterator[str]:
     if steps.ratio is not None:
-        yield f"  ratio of value and target with {current} replicas: {steps.ratio:.3g}"
+        ratio = f"{steps.ratio:.3g}" if steps.ratio < 100 else f"{steps.ratio:.0f}"
+        yield f"  ratio of value and target with {_replicas(current)}: {ratio}"
     yield f"  by the metric and the tolerance: {steps.asked}"
     for before, after, what in (
         (steps.asked, steps.by_policies, "the policies of one period"),
@@ -171,6 +172,10 @@ def _of_arithmetic(steps: Arithmetic, current: int) -> Iterator[str]:
         if after != before:
             yield f"  {what} make it {after}"
     yield f"  so a controller that has just started desires {steps.desired}"
+
+
+def _replicas(count: int) -> str:
+    return f"{count} replica{'' if count == 1 else 's'}"
 
 
 def routes(explain: Explain, replies: Replies) -> APIRouter:

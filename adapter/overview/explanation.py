@@ -101,7 +101,7 @@ def _explained(
     status, counted = view.statuses.get(group), view.members_of(group)
     labels = {"cluster": view.cluster, "group": group}
     asked = [Requirement(key, Operator.IN, frozenset({value})) for key, value in labels.items()]
-    read = (_served(metrics, metric, asked, namespace) for metric in metrics.names if _is_of_groups(metric))
+    read = (_served(metrics, metric, asked, namespace) for metric in metrics.names if _is_of_groups(metrics, metric))
     served = tuple(each for each in read if each is not None)
     partitions = tuple(_partitions(view, group, clock.monotonic(), settings.collection.max_age))
     (lag,) = (each for each in served if each.metric == LAG)
@@ -111,8 +111,10 @@ def _explained(
     return Explanation(view.cluster, group, summary, state, members, rule, served, partitions)
 
 
-def _is_of_groups(metric: str) -> bool:
-    return metric.startswith("kafka_consumergroup_")
+def _is_of_groups(metrics: Metrics, name: str) -> bool:
+    """Whether it is built in: a named metric is of its own group, and may be for other readers."""
+    served = metrics.served(name)
+    return served is not None and served.own is None and name.startswith("kafka_consumergroup_")
 
 
 def _served(metrics: Metrics, metric: str, asked: Sequence[Requirement], namespace: str | None) -> Served | None:
@@ -124,7 +126,13 @@ def _served(metrics: Metrics, metric: str, asked: Sequence[Requirement], namespa
         return Served(metric, "", str(error)) if is_wanted else None
     total = sum(each.milli for each in reading.values)
     labels = reading.values[0].labels.get("bound", "")
-    return Served(metric, f"{total / 1000:g}{f' ({labels})' if labels else ''}" if total % 1000 else f"{total // 1000}")
+    return Served(metric, f"{decimal(total)} ({labels})" if labels else decimal(total))
+
+
+def decimal(milli: int) -> str:
+    """Returns thousandths as a number with all its digits."""
+    whole, rest = divmod(milli, 1000)
+    return f"{whole}.{rest:03}".rstrip("0") if rest else str(whole)
 
 
 def _sentences(
@@ -161,6 +169,7 @@ def _rule_text(settings: Settings, rule: Rule | None) -> str:
 def _partitions(view: ClusterView, group: str, now: float, max_age: float) -> Iterator[PartitionLine]:
     layout, snapshot, values, span = view.layout, view.snapshot, view.values, view.layout.spans[group]
     rows = np.arange(span.start, span.stop)
+    rows = rows[~np.isin(layout.topic[rows], _hidden_topics(view, group))]
     states, owners = states_of(snapshot, view.treatment)[rows].tolist(), _owners(view, group)
     for row, code in zip(rows.tolist(), states, strict=True):
         topic, number = layout.topics[layout.topic[row]], int(layout.partition[row])
@@ -182,6 +191,14 @@ def _partitions(view: ClusterView, group: str, now: float, max_age: float) -> It
             owner=owners.get((topic, number), ""),
             why=_why(view, row, is_known=is_known, age=age, max_age=max_age),
         )
+
+
+def _hidden_topics(view: ClusterView, group: str) -> list[int]:
+    """Returns the codes of topics that the reader may not see: only HPAs of others name them for the group."""
+    totals, topics = view.totals, view.layout.topics
+    entries = totals.spans.get(view.layout.codes[group], ())
+    only_asked = (entry for entry in entries if totals.is_asked[entry] and not totals.was_committed[entry])
+    return [code for entry in only_asked if topics[code := totals.topic[entry]] not in view.topics]
 
 
 def _owners(view: ClusterView, group: str) -> dict[tuple[str, int], str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from apiservice.autoscalers.autoscaler import Autoscaler, autoscaler_of
 from apiservice.explanations import explained, text_of
 from tests.support.kubernetes.fakes import V1BETA1, Answer, FakeCallers, House
 from tests.support.kubernetes.hpas import LAG, custom, external, hpa
-from tests.support.samples import SteppedClock, row, settings, store_of, view
+from tests.support.samples import Key, Row, SteppedClock, row, settings, store_of, view
 
 ROWS = {("billing", "orders", 0): row(0, 12_000), ("mail", "orders", 0): row(1, 10)}
 PATH = f"{V1BETA1}/namespaces/shop/{LAG}/billing"
@@ -25,9 +25,11 @@ def autoscalers(*documents: dict[str, Any]) -> list[Autoscaler]:
     return [each for each in found if each is not None]
 
 
-def text(hpas: Sequence[Autoscaler] = (), namespace: str | None = None, **parts: object) -> str:
+def text(
+    hpas: Sequence[Autoscaler] = (), namespace: str | None = None, rows: Mapping[Key, Row] = ROWS, **parts: object
+) -> str:
     given, clock = settings(**parts), SteppedClock()
-    metrics = Metrics(given, store_of(view(ROWS, settings=given)), clock)
+    metrics = Metrics(given, store_of(view(rows, settings=given)), clock)
     return text_of(explained("billing", metrics, given, clock, hpas, namespace))
 
 
@@ -72,6 +74,14 @@ def test_each_hpa_that_asks_has_the_arithmetic_beside_its_status() -> None:
         "  so a controller that has just started desires 9",
         "  its status: 6 replicas now, 7 desired",
     ]
+
+
+def test_a_large_lag_and_its_ratio_have_all_their_digits() -> None:
+    rows = {("billing", "orders", 0): row(0, 12_345_678)}
+    shown = text(autoscalers(hpa("consumer", external(group="billing"), currentReplicas=1)), rows=rows)
+
+    assert "  reads kafka_consumergroup_lag: 12345678 (target AverageValue 1k)" in shown
+    assert "  ratio of value and target with 1 replica: 12346" in shown
 
 
 def test_an_hpa_on_a_named_metric_of_the_group_asks_for_it() -> None:

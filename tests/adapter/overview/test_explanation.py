@@ -3,16 +3,31 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from adapter.cluster.groups import GroupStatus, Kind, MemberCount, Owned, Phase
+from adapter.lag.rules import treatment_of
 from adapter.lag.snapshot import State
+from adapter.lag.totals import totals_of
 from adapter.metrics.problems import NoMatch, ValueUnavailable
 from adapter.metrics.query import Metrics
 from adapter.metrics.store import ClusterView
-from adapter.overview.explanation import Explanation, PartitionLine, explanations_of
+from adapter.overview.explanation import Explanation, PartitionLine, decimal, explanations_of
 from adapter.settings.models import Settings
-from tests.support.samples import NEVER_READ, NOW, Key, Row, SteppedClock, cluster, row, settings, store_of, view
+from tests.support.samples import (
+    NEVER_READ,
+    NOW,
+    Key,
+    Row,
+    SteppedClock,
+    cluster,
+    row,
+    settings,
+    store_of,
+    view,
+    watching,
+)
 
 WHY = "broker 2 at kafka-2:9092 does not answer"
 
@@ -150,3 +165,33 @@ def test_a_tenant_is_told_nothing_of_the_groups_of_others() -> None:
     assert explained(made, given=given, namespace="payments")[0].group == "billing"
     with pytest.raises(NoMatch, match="no group 'billing' is known; known groups are mail"):
         explained(made, given=given, namespace="shop")
+
+
+def test_a_tenant_is_not_told_of_topics_that_only_hpas_of_others_name() -> None:
+    given = settings(rules=[{"group": "billing", "namespaces": ["payments"]}])
+    made = view({("billing", "orders", 0): row(7, 10), ("billing", "salaries", 0): row(None, 90)}, settings=given)
+    treatment = treatment_of(made.layout, watching(given), {}, {("billing", "salaries")})
+    totals = totals_of(made.snapshot, treatment, made.values, np.arange(len(made.layout)))
+    asked = replace(made, treatment=treatment, totals=totals)
+
+    def topics(namespace: str | None) -> list[str]:
+        (one,) = explained(asked, given=given, namespace=namespace)
+        return [line.topic for line in one.partitions]
+
+    assert topics("payments") == ["orders"]
+    assert topics(None) == ["orders", "salaries"]
+
+
+def test_a_named_metric_of_other_readers_does_not_prevent_an_explanation() -> None:
+    named = {"name": "kafka_consumergroup_backlog", "value": "lag", "group": "mail", "namespaces": ["post"]}
+    given = settings(rules=[{"group": "billing", "namespaces": ["payments"]}], metrics=[named])
+    (one,) = explained(view({("billing", "orders", 0): row(7, 10)}, settings=given), given=given, namespace="payments")
+
+    assert named["name"] not in {each.metric for each in one.served}
+
+
+@pytest.mark.parametrize(
+    ("milli", "text"), [(0, "0"), (12_345_678_000, "12345678"), (1_234_567_890, "1234567.89"), (22, "0.022")]
+)
+def test_numbers_have_all_their_digits(milli: int, text: str) -> None:
+    assert decimal(milli) == text
