@@ -22,6 +22,7 @@ from adapter.verdicts.capacity import (
     BusyWindows,
     Capacity,
     capacity_of,
+    stands_still,
 )
 
 MOST_WINDOWS = 60
@@ -117,21 +118,27 @@ class Saturation:
 
 
 def newest_of(windows: Iterable[BusyWindow]) -> tuple[BusyWindow, ...]:
-    """Returns the newest windows, in order of time; of those that overlap, the earlier one."""
+    """Returns the newest windows, in order of time; of those that overlap, the earlier one.
+
+    A group that stands still shows nothing, and must not take the place of what was learned before."""
     kept: list[BusyWindow] = []
     for window in sorted(windows):
         if not kept or window.begin > kept[-1].begin + kept[-1].seconds / 2:
             kept.append(window)
+    if not all(window.commits for window in kept):
+        kept = [window for window, is_still in zip(kept, stands_still(_columns(kept)), strict=True) if not is_still]
     return tuple(kept[-MOST_WINDOWS:])
 
 
 def capacity_in(windows: Sequence[BusyWindow]) -> Capacity | None:
     """Returns what one member can do by windows whose times are since the epoch; None: they show too little."""
-    if not windows:
-        return None
+    return capacity_of(_columns(windows)) if windows else None
+
+
+def _columns(windows: Sequence[BusyWindow]) -> BusyWindows:
     begin, seconds, rate, messages, commits = (np.array(column, np.float64) for column in zip(*windows, strict=True))
     hour = (begin // 3600 % HOURS).astype(np.intp)
-    return capacity_of(BusyWindows(begin, seconds, seconds, rate, messages, commits, hour))
+    return BusyWindows(begin, seconds, seconds, rate, messages, commits, hour)
 
 
 def _window(saturation: Saturation, rows: Indexes, consumed: Offsets) -> BusyWindow:

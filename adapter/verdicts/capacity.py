@@ -103,7 +103,7 @@ class Capacity:
 
 def capacity_of(windows: BusyWindows) -> Capacity | None:
     """None: the windows are too few, or too short for how rarely the group commits."""
-    windows = _put_together(windows.taken(~_stands_still(windows)))
+    windows = _put_together(windows.taken(~stands_still(windows)))
     if not len(windows):
         return None
     p25, p50, p95 = (float(value) for value in np.percentile(windows.rate, (25, 50, 95)))
@@ -126,7 +126,7 @@ def capacity_of(windows: BusyWindows) -> Capacity | None:
     )
 
 
-def _stands_still(windows: BusyWindows) -> Flags:
+def stands_still(windows: BusyWindows) -> Flags:
     """Whether each window is part of a long stretch without a commit."""
     stretch = _numbered(_runs(windows), windows.commits > 0)
     still: Flags = (windows.commits == 0) & (

@@ -98,6 +98,17 @@ def test_only_the_newest_hour_of_windows_is_kept() -> None:
     assert newest_of(many) == tuple(many[-60:])
 
 
+def test_hours_in_which_nothing_is_read_do_not_make_the_capacity_unknown() -> None:
+    busy = [BusyWindow(60.0 * at, 60.0, 50.0, 3000.0, 6) for at in range(60)]
+    known = newest_of(busy)
+
+    for at in range(60, 180):
+        known = newest_of({*known, BusyWindow(60.0 * at, 60.0, 0.0, 0.0, 0)})
+        capacity = capacity_in(known)
+        assert capacity is not None
+        assert (capacity.is_firm, capacity.p25) == (True, 50.0)
+
+
 def test_the_capacity_is_the_lower_quartile_of_the_windows() -> None:
     windows = [BusyWindow(60.0 * at, 60.0, 40.0 + at % 4, 3000.0, 6) for at in range(40)]
     capacity = capacity_in(windows)
