@@ -33,9 +33,10 @@ LOWER = (0.75, 0.5)
 BUSIER = {50: "the median hour", 75: "an hour that is busier than three of four"}
 """Percentiles of the hours' production, for which minima are tried."""
 LONGER = (
-    "Replayed with a shorter one, the wait is not kept, the replicas change more than "
-    f"{CHANGES_A_DAY} times a day, or there are more replica-hours."
+    "Every candidate with a shorter window fails to keep the wait in the replay, changes the replicas more than "
+    f"{CHANGES_A_DAY} times a day, or needs no fewer replica-hours."
 )
+"""True of all of them, also where the target or the minimum was tried with this window alone."""
 MOST_PARTITIONS = 1000
 """Of a group that is replayed: every one of them moves through every step of every candidate, and each number of
 members has an assignment of its own."""

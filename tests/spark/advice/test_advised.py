@@ -58,6 +58,17 @@ def test_one_that_changes_the_replicas_often_gives_way_to_a_dearer_one() -> None
     assert "many_changes" not in {it.code for it in advice.findings}
 
 
+def test_the_reason_for_a_longer_window_is_about_the_candidates_that_were_replayed() -> None:
+    """Lower targets are tried with the longer window alone."""
+    advice = said(LATE, LATE, GOOD)
+
+    assert advice.hpa == TRIED[2].hpa
+    assert advice.hpa.down.window_seconds.reason == (
+        "Every candidate with a shorter window fails to keep the wait in the replay, changes the replicas more than 48 "
+        "times a day, or needs no fewer replica-hours."
+    )
+
+
 def test_where_all_change_often_the_calmest_is_recommended_with_a_doubt() -> None:
     advice = said(replace(GOOD, changes_a_day=90.0), replace(GOOD, changes_a_day=60.0, replica_hours=300.0))
     (doubt,) = (it for it in advice.findings if it.code == "many_changes")
