@@ -138,7 +138,7 @@ def test_every_query_of_the_dashboards_returns_data(scraped: tuple[Adapter, Prom
     queries = [query for file in files for query in queries_of(file)]
     assert len(queries) > 25
 
-    wait_until(lambda: not without_data(scraped[1], queries), "data for every query", 120)
+    wait_until(lambda: not without_data(scraped[1], queries), "data for every query", 240)
 
 
 def without_data(scraping: Prometheus, queries: Sequence[str]) -> list[str]:
