@@ -95,7 +95,7 @@ def test_the_capacity_of_a_member_is_learned_while_it_always_has_something_to_re
     with member(one_broker, group, topic) as consumer, in_process(one_broker, rules=[rule]) as rig:
         commit_as_member(consumer, topic, 0)
         # The cycles' clock must not be put forward: times of receipt are by the machine's.
-        rig.read_all()
+        rig.wait_for_lag(BACKLOG, group)
         refusal = rig.refusal("capacity", group=group)
         assert isinstance(refusal, Refused)
         assert [problem.reason for problem in refusal.problems] == [Reason.CAPACITY_UNKNOWN]
