@@ -127,8 +127,11 @@ class Collector(Repeating):
 
     @property
     def has_read_everything(self) -> bool:
-        view, is_complete = self.feed.view, self.completeness is Completeness.COMPLETE
-        return is_complete and not view.has_unread and not view.possible_groups.leaves_doubt
+        return self._has_read_all_groups and not self.feed.view.possible_groups.leaves_doubt
+
+    @property
+    def _has_read_all_groups(self) -> bool:
+        return self.completeness is Completeness.COMPLETE and not self.feed.view.has_unread
 
     def stop(self, timeout_seconds: float) -> None:
         self._is_serving = False
@@ -156,6 +159,8 @@ class Collector(Repeating):
     def _note(self, outcome: Outcome, started: float) -> None:
         self.trouble = some_of(sorted({failure.text for failure in outcome.failures}), most=10)
         self.completeness = outcome.completeness
+        is_late, has_failed = self._clock.monotonic() >= self._patient_until, self.completeness is Completeness.FAILED
+        self._has_begun = self._has_begun or is_late or has_failed or self._has_read_all_groups
         if self._is_serving:
             if self._keep is not None and outcome.sample is not None:
                 self._keep(outcome.sample)
@@ -177,11 +182,9 @@ class Collector(Repeating):
 
     def _report(self, completeness: Completeness) -> None:
         """Sets the conditions. Until every group has been read once, it is unknown whether the values are complete."""
-        conditions, is_late = self._telemetry.conditions, self._clock.monotonic() >= self._patient_until
-        is_complete, has_failed = completeness is Completeness.COMPLETE, completeness is Completeness.FAILED
-        is_read = is_complete and not self.feed.view.has_unread
-        self._has_begun = self._has_begun or is_read or is_late or has_failed
-        if not is_complete:
+        conditions = self._telemetry.conditions
+        if completeness is not Completeness.COMPLETE:
+            has_failed = completeness is Completeness.FAILED
             message = "nothing could be read" if has_failed else "a part could not be read"
             status = ConditionStatus.FALSE if self._has_begun else ConditionStatus.UNKNOWN
             reason, name = completeness.capitalize(), self.name

@@ -106,6 +106,15 @@ def collect(watched: Watched, until: Callable[[], bool]) -> None:
     assert not [thread for thread in threading.enumerate() if thread.name == "collector-main"]
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_loop_that_serves_nothing_comes_again_after_the_interval(watched: Watched, *, is_late: bool) -> None:
+    watched.settings = samples.settings(collection={"interval": "10s", "maxAge": "60s"})
+    collector = Collector(watched.settings, watched.settings.clusters[0], watched.store, Telemetry(), WallClock())
+    collector._patient_until += -1.0 if is_late else FIRST_SECONDS
+
+    assert collector.turn() > 1.0
+
+
 def test_the_past_is_wanted_of_the_rows_of_the_first_complete_cycle(watched: Watched) -> None:
     watched.settings = samples.settings(rules=[{"group": "billing", "isolation": "read_committed"}])
     watched.kafka.end_errors = {("orders", 1): UNKNOWN_ERROR}
