@@ -30,7 +30,7 @@ class Reading:
 
     @property
     def troubles(self) -> dict[str, str]:
-        """Returns the clusters of which nothing can be read, and why."""
+        """Returns the clusters that cannot be read at all, each with the reason."""
         failed = (each for each in self.collectors if each.completeness is Completeness.FAILED)
         return {each.name: each.trouble for each in failed}
 

@@ -100,7 +100,7 @@ class Saturation:
         return self.seconds >= max(WINDOW_SECONDS, WINDOW_INTERVALS * interval)
 
     def windows(self) -> dict[str, BusyWindow]:
-        """Returns the window of each group of which some member was busy throughout: what such members read."""
+        """Returns a window for each group with members that were busy throughout: what these members read."""
         seconds = self.seconds
         produced = self.latest.end - self.first.end
         has_backlog = self.is_clean & (self.least_lag > IN_FLIGHT_SECONDS * produced / seconds)

@@ -168,7 +168,7 @@ class Metrics:
         return reading
 
     def known(self) -> Known:
-        """Returns what a listing of lags covers, whoever may read it."""
+        """Returns everything that a listing of lags would cover, regardless of who may read it."""
         chosen, left_out = self._selected(self._by_name[LAG], None, None, ()).listed()
         # Receipt times scatter, and that must not exclude the tick that is one window old.
         interval = self._settings.collection.interval

@@ -81,7 +81,7 @@ _NOTHING = _Kept(None, {})
 
 
 class Demands:
-    """The numbers of all groups, each of which depends on those before it. Any thread may read."""
+    """The required replicas of all groups. Each number depends on earlier ones. Any thread may read."""
 
     def __init__(
         self,

@@ -313,7 +313,7 @@ class Level(StrEnum):
 
 
 class Series(types.SettingsPart):
-    """Values of all groups for Prometheus, on /metrics/groups of both ports; whoever reaches the plain one sees all."""
+    """Values of all groups for Prometheus, on /metrics/groups of both ports. The plain port shows them to anyone."""
 
     by: Level = Level.TOPIC
     dialect: Literal["own", "kafka_exporter"] = "own"

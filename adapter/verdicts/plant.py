@@ -274,7 +274,7 @@ class Plant:
         self._left[:, lanes], self._gathered[:, lanes], self._busiest_gathered[lanes] = 1.0, 0.0, 0.0
 
     def _divide(self, lanes: Indexes) -> None:
-        """Gives the partitions of some lanes to their owners."""
+        """Assigns the partitions of some lanes to members."""
         number, before, weights = len(lanes), self._partitions[lanes], self._weights[lanes]
         slots = (self._owners[lanes] * number + np.arange(number)[:, np.newaxis]).ravel()
         shape = len(self._loads), number

@@ -131,7 +131,7 @@ def table_of(view: View, lines: Sequence[GroupLine], trends: Trends, room: int, 
 
 @contextlib.contextmanager
 def _keys() -> Iterator[Callable[[float], str]]:
-    """Gives a function that waits at most so many seconds for keys; without echo, and without waiting for Enter."""
+    """Yields a function that waits for keys, at most the given seconds. Keys are not echoed and need no Enter."""
     terminal = sys.stdin.fileno()
     before = termios.tcgetattr(terminal)
 

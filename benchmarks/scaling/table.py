@@ -24,7 +24,7 @@ HOW = (
     "30 and 120 s and join 10 s later. The controller syncs every 15 s, and the adapter samples every 10 s. Lag HPAs "
     "are the best of 21 (7 targets, 3 windows) for each run on its own: the cheapest that is late in at most 1 % of "
     "the minutes, otherwise the one that is late least. Nothing else is tuned. Noise has a fixed seed, so every run "
-    "gives the same. A minute is late if a message waits longer than 30 s at its end."
+    "gives the same. A minute is late if, at its end, some message has waited longer than 30 s."
 )
 
 

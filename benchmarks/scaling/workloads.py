@@ -128,7 +128,7 @@ def _week(minutes: Minutes) -> Messages:
 
 
 def _slow(minutes: Minutes) -> Messages:
-    """2 to 8 messages in a minute, each of which takes one."""
+    """2 to 8 messages a minute. Each takes a member one minute."""
     return 5 - 3 * np.cos(2 * np.pi * minutes / 120)
 
 

@@ -28,7 +28,7 @@ class SampleFile(NamedTuple):
 
 
 def sample_file_at(path: str) -> SampleFile | None:
-    """Returns None if no adapter gives such a name."""
+    """Returns None if the name is not one that an adapter writes."""
     match = NAME.fullmatch(path.rpartition("/")[2])
     if match is None:
         return None
