@@ -8,12 +8,12 @@ from typing import Literal
 import typer
 
 from adapter import clock
-from adapter.collector.once import reading
 from adapter.metrics.query import Metrics
 from apiservice.autoscalers import followed
 from apiservice.autoscalers.autoscaler import Autoscaler, autoscaler_of
 from apiservice.cluster_api.connection import connect
 from apiservice.cluster_api.objects import ClusterObjects
+from apiservice.commands.reading import reading
 from apiservice.explanations import document_of, explained, text_of
 from apiservice.flags import given_settings
 
