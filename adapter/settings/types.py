@@ -14,6 +14,7 @@ from adapter.location import FORMS, bucket_at
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 DURATION = re.compile(r"(?:[0-9]{1,9}(?:ms|s|m|h|d))+")
+DurationText = Annotated[str, Field(pattern=f"^{DURATION.pattern}$")]
 HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.%]+\]|[^\s:/@]+):(?P<port>\d{1,5})")
 METRIC_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?")
 LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -49,7 +50,7 @@ def duration(shortest: str, longest: str) -> BeforeValidator:
             raise ValueError(f"is {shown(value)}; must be between {shortest} and {longest}")
         return seconds
 
-    return BeforeValidator(between)
+    return BeforeValidator(between, json_schema_input_type=DurationText)
 
 
 def regular_expression(text: str) -> str:

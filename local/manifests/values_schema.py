@@ -11,7 +11,6 @@ from typing import Any
 
 from adapter.metrics.definitions import DEFINITIONS
 from adapter.settings.models import Settings
-from adapter.settings.types import DURATION
 
 FILE = "values.schema.json"
 SCHEMA = Path(__file__).resolve().parents[2] / "manifests" / FILE
@@ -35,13 +34,11 @@ def problems(file: Path) -> Iterator[str]:
 
 
 def _plain(schema: Any) -> Any:  # noqa: ANN401 - JSON
-    """Without what only documents; a number is a duration, which is text in the file."""
+    """Without what only documents."""
     if isinstance(schema, list):
         return [_plain(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    if schema.get("type") == "number":
-        return {"type": "string", "pattern": f"^{DURATION.pattern}$"}
     return {
         key: {name: _plain(each) for name, each in value.items()} if key == "properties" else _plain(value)
         for key, value in schema.items()

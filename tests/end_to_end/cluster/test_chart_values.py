@@ -278,6 +278,18 @@ def test_series_are_in_the_settings_and_are_scraped_where_they_are_asked_for(
     assert settings.get("series") == series
 
 
+def test_the_settings_of_the_page_are_values_of_the_chart() -> None:
+    page = MANIFESTS.parent / "docs/settings.yaml"
+    given = yaml.safe_load(page.read_text())
+
+    found = by_name(rendered.chart([page]))["ConfigMap", f"{NAME}-settings"]
+
+    settings = yaml.safe_load(found["data"]["settings.yaml"])
+    assert {key: settings[key] for key in ("rules", "metrics", "collection")} == {
+        key: given[key] for key in ("rules", "metrics", "collection")
+    }
+
+
 def test_a_value_without_content_is_as_good_as_its_empty_default(tmp_path: Path) -> None:
     """As `podLabels:` is in a file of values, with everything below it commented out."""
 
