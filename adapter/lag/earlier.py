@@ -104,7 +104,7 @@ def _has_begun_anew(track: Track, least: int) -> Flags:
     """Whether a row had an offset before the one that its newest ones belong with."""
     has = np.zeros(len(track.begun), dtype=bool)
     for tick in track.ticks:
-        has |= (tick.offset >= least) & (tick.at - tick.age < track.begun - SAME_SECONDS)
+        has |= (tick.offset >= least) & (tick.received() < track.begun - SAME_SECONDS)
     return has
 
 

@@ -162,7 +162,7 @@ def _times(track: Track, rows: Indexes) -> tuple[float, Seconds]:
     if not track.ticks:
         return NEVER, np.full(len(rows), NEVER)
     tick = track.ticks[-1]
-    return tick.at, tick.at - tick.age[rows].astype(np.float64)
+    return tick.at, tick.received(rows)
 
 
 def _newest(track: Track, rows: Indexes) -> Offsets:

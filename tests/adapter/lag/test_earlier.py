@@ -96,6 +96,18 @@ def test_a_message_from_before_the_start_has_its_age() -> None:
     assert wait(lived([row(150, 300)] * 2, begin=30), 150, at=40) == (10, True)
 
 
+@pytest.mark.parametrize("answered", [0.003, 0.006358749, 0.25])
+@pytest.mark.parametrize("up", [0.0, 34_410.775020898, 7_000_000.1])
+def test_the_past_goes_on_however_long_the_machine_runs_and_the_brokers_took(up: float, answered: float) -> None:
+    """The clock counts from the machine's start, and the latest offsets were received a moment before a cycle ends."""
+    at, rows = NOW + up + 40, {ORDERS: replace(row(40, 90), received=NOW + up + 40 - answered)}
+    snapshot = replace(samples.snapshot(rows), layout=LAYOUT)
+    own = followed_by(empty_ring(LAYOUT), samples.observed(rows, LAYOUT), snapshot, np.full(1, at), at)
+    past = ring_of(LAYOUT, [earlier(row(40, 10 * number), up + 10 * number) for number in range(4)])
+
+    assert preceded_by(own, past).ends.begun.tolist() == [NOW + up]
+
+
 def test_what_came_while_no_process_ran_has_only_a_bound_until_the_pause_is_short_for_its_age() -> None:
     past, own = kept([row(0, 0), row(0, 100)]), [row(0, 200)] * 40
     short, long = (preceded_by(lived(own[:count], begin=110), past) for count in (6, 12))

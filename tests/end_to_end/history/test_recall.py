@@ -107,9 +107,6 @@ def is_only_a_bound(running: Adapter, caller: Pair) -> bool:
     return code == 503 and [cause["reason"] for cause in json.loads(body)["details"]["causes"]] == ["LowerBound"]
 
 
-@pytest.mark.xfail(
-    strict=False, reason="once in several runs beside other tests the age stays a lower bound; the cause is not known"
-)
 def test_after_a_kill_the_age_of_what_waits_is_exact_with_a_history_and_refused_without_one(
     start: Start, one_broker: Kafka, administrator: Pair, tmp_path: Path
 ) -> None:
