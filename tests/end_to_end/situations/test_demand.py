@@ -26,6 +26,13 @@ def until(moment: float) -> None:
     wait_until(lambda: time.monotonic() >= moment, "the next second", WAIT_SECONDS)
 
 
+def rates_by_second(read: list[tuple[float, int]]) -> list[float]:
+    """Messages per second in each stretch of a second or a little more, by the times and offsets."""
+    ends = (next((later for later in read[at:] if later[0] - read[at][0] >= 1.0), None) for at in range(len(read)))
+    pairs = [(begin, end) for begin, end in zip(read, ends, strict=True) if end is not None]
+    return [(end[1] - begin[1]) / (end[0] - begin[0]) for begin, end in pairs]
+
+
 def test_ages_and_rates_are_those_of_the_messages(one_broker: Kafka) -> None:
     """Two messages come and go in each second, and a cycle reads; the group stays nine messages behind."""
     topic = group = "demand"
@@ -104,14 +111,16 @@ def test_the_capacity_of_a_member_is_learned_while_it_always_has_something_to_re
         assert isinstance(refusal, Refused)
         assert [problem.reason for problem in refusal.problems] == [Reason.CAPACITY_UNKNOWN]
 
-        began, offset = time.monotonic(), 0
-        while rig.refusal("capacity", group=group) is not None and offset < BACKLOG - EACH:
-            offset += EACH
+        read = [(time.monotonic(), 0)]
+        while rig.refusal("capacity", group=group) is not None and read[-1][1] < BACKLOG - EACH:
+            offset = read[-1][1] + EACH
             commit_as_member(consumer, topic, offset)
             rig.run_once()
             rig.metrics.look()
-        rate = offset / (time.monotonic() - began)
+            read.append((time.monotonic(), offset))
         (capacity,) = rig.read("capacity", group=group).values
 
+        # On a busy machine, no two seconds are alike.
+        rates = rates_by_second(read)
         assert capacity.labels["source"] == "learned"
-        assert capacity.milli / 1000 == pytest.approx(rate, rel=0.3)
+        assert 0.9 * min(rates) <= capacity.milli / 1000 <= 1.1 * max(rates)
