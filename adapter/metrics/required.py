@@ -125,7 +125,7 @@ class Demands:
             number = 0 if is_idle else replicas_for(found.members, lag, demand.partitions, demand.sharing, shape)
             # A partition that gets about as much as one member can read is hot every now and then.
             recent = {said: at for said, at in before.said.items() if now - at < FORGOTTEN_SECONDS}
-            said = (f"group {group}: {each}" for each in _said(chosen, rows, found))
+            said = (f"group {group}: {each}" for each in _said(chosen, rows, found, demand, course))
             self._courses[key] = _Kept(course, recent | dict.fromkeys(said, now))
         return Answer(number, _labels(chosen, rows, found))
 
@@ -161,7 +161,7 @@ class Demands:
             said = sorted({said for kept in self._courses.values() for said in kept.said})
             is_used = bool(self._courses)
         if said:
-            message = "some partitions or groups cannot be helped by replicas; the log has them"
+            message = "for some partitions or groups, replicas alone are not enough; the log has them"
             self._conditions.fails(DEMAND, "NotByReplicas", message, details=some_of(said, most=10, separator="; "))
         elif is_used:
             self._conditions.holds(DEMAND)
@@ -260,7 +260,7 @@ def _labels(chosen: Selection, rows: Indexes, found: Required) -> dict[str, str]
     return {"basis": found.basis.value, **shown}
 
 
-def _said(chosen: Selection, rows: Indexes, found: Required) -> Iterator[str]:
+def _said(chosen: Selection, rows: Indexes, found: Required, demand: Demand, course: Course) -> Iterator[str]:
     name = chosen.view.layout.name
     for row in rows[found.hot[:MOST_NAMED]].tolist():
         yield f"more arrives in {name(row)} than one member can read"
@@ -268,3 +268,8 @@ def _said(chosen: Selection, rows: Indexes, found: Required) -> Iterator[str]:
         yield f"the commits of {name(row)} stand still"
     if found.basis is Basis.DOWNSTREAM:
         yield "more members read no more than fewer, so something else limits them"
+    if course.difference:
+        yield (
+            f"it has {demand.members} members and not the {demand.expected_members} that its HPAs have: some pods have"
+            " no consumer in it, or several (`consumersPerReplica`)"
+        )

@@ -126,6 +126,9 @@ class Course:
     """Messages per second that were to be worked off, when the members were last those that were expected; infinite if
     they never were."""
     unsettled_since: float | None = None
+    difference: int = 0
+    """Members that are there beyond those that are expected (negative: that are missing), and that have been accepted,
+    because a change takes no longer than LONGEST_FREEZE_SECONDS."""
     seen: int | None = None
     """Members that were last there."""
     seen_since: float = 0.0
@@ -137,7 +140,7 @@ class Course:
     """Messages per second that arrived when that was found."""
 
     def is_settled(self, now: float) -> bool:
-        """Whether the members are those that are expected, or have not been for so long that they may never be."""
+        """Whether the members are those that are expected, as far as they ever are."""
         return self.unsettled_since is None or now - self.unsettled_since >= LONGEST_FREEZE_SECONDS
 
 
@@ -248,7 +251,8 @@ def _by_partitions(demand: Demand, carried: Messages, least: int) -> int:
     if demand.members is not None and demand.owners is not None and demand.members >= even:
         candidates = sorted({*candidates, demand.members})
     worth = WORTHWHILE * demand.capacity
-    return max(candidates, key=lambda number: (_read_by(demand, number) - worth * number, -number))
+    # Of two numbers that are equally good, the smaller one counts, whatever the last digits of their sums are.
+    return max(candidates, key=lambda number: (round(_read_by(demand, number) - worth * number, 6), -number))
 
 
 def _even_load(demand: Demand, means: Sequence[float], members: int) -> float:
@@ -302,9 +306,19 @@ def _watched(now: float, demand: Demand, course: Course) -> Course:
     """Follows which members are there, and since when they are not those that are expected."""
     if demand.members != course.seen:
         course = replace(course, seen=demand.members, seen_since=now)
-    if demand.members is not None and demand.expected_members in {None, demand.members}:
-        return replace(course, unsettled_since=None)
+    difference = _difference(demand)
+    is_usual = difference in {0, course.difference}
+    is_late = course.unsettled_since is not None and course.is_settled(now)
+    if difference is not None and (is_usual or is_late):
+        return replace(course, unsettled_since=None, difference=difference)
     return course if course.unsettled_since is not None else replace(course, unsettled_since=now)
+
+
+def _difference(demand: Demand) -> int | None:
+    """Returns the members beyond those that are expected; None: the members are not known."""
+    if demand.members is None:
+        return None
+    return 0 if demand.expected_members is None else demand.members - demand.expected_members
 
 
 def _judged(now: float, demand: Demand, course: Course, *, is_lagging: bool) -> Course:

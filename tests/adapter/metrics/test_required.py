@@ -31,6 +31,7 @@ def by_rule(**objective: object) -> Settings:
 
 
 HINTED = by_rule(capacityHint=100)
+HINTED_RULE = {"group": "billing", "topics": ["orders"], "objective": {"maxWait": "30s", "capacityHint": 100}}
 
 
 def moving(settings: Settings, rates: Mapping[int, float], lags: Mapping[int, int] | None = None) -> ClusterView:
@@ -97,8 +98,7 @@ def test_a_named_metric_and_the_replicas_of_a_rule_give_the_same() -> None:
 
 
 def test_the_shaping_of_the_rule_counts() -> None:
-    rule = {"group": "billing", "topics": ["orders"], "objective": {"maxWait": "30s", "capacityHint": 100}}
-    settings = samples.settings(rules=[rule | {"replicas": {"consumersPerReplica": 2}}])
+    settings = samples.settings(rules=[HINTED_RULE | {"replicas": {"consumersPerReplica": 2}}])
 
     assert Reader(settings, moving(settings, EVENLY), replicas=1).number() == 2
 
@@ -108,8 +108,7 @@ def test_nothing_that_waits_or_arrives_is_zero() -> None:
 
 
 def test_a_lag_at_or_below_the_activation_is_zero_if_nothing_arrives() -> None:
-    rule = {"group": "billing", "topics": ["orders"], "objective": {"maxWait": "30s", "capacityHint": 100}}
-    settings = samples.settings(rules=[rule | {"replicas": {"activation": 5}}])
+    settings = samples.settings(rules=[HINTED_RULE | {"replicas": {"activation": 5}}])
 
     assert Reader(settings, moving(settings, {}, {0: 5}), replicas=None).number() == 0
     assert Reader(settings, moving(settings, {}, {0: 6}), replicas=None).number() == 1
@@ -170,6 +169,18 @@ def test_a_number_does_not_fall_while_members_are_missing() -> None:
     reader = Reader(HINTED, made, replicas=6)
 
     assert (reader.number(), reader.labels()["basis"]) == (6, "held")
+
+
+def test_members_that_are_never_as_many_as_the_pods_are_named_in_the_condition() -> None:
+    settings = samples.settings(rules=[HINTED_RULE], collection={"maxAge": "10m"})
+    reader = Reader(settings, moving(settings, EVENLY), replicas=6)
+    reader.number()
+    reader.clock.seconds += 301
+    reader.number()
+    reader.metrics.look()
+
+    (condition,) = reader.conditions.current
+    assert "group billing: it has 2 members and not the 6 that its HPAs have" in condition.details
 
 
 def test_a_learned_capacity_counts_instead_of_the_hint() -> None:

@@ -67,6 +67,11 @@ def plainly(rates: Sequence[float], beyond: Sequence[float], capacity: float, se
 rates = st.lists(st.floats(0, 250), min_size=1, max_size=30)
 
 
+def test_of_two_numbers_that_are_equally_good_the_smaller_one_counts() -> None:
+    """4 more members would read 100 messages/s more: exactly what is worthwhile, but for the last digit of a sum."""
+    assert number(demand([0.0, 0.0, 100.0, 1.9, 0.0, 0.0, 100.0, 64.8])) == 4
+
+
 @given(rates, st.data())
 def test_the_number_is_that_of_plain_python(rates: list[float], data: st.DataObject) -> None:
     beyond = data.draw(st.lists(st.floats(0, 50_000), min_size=len(rates), max_size=len(rates)))
@@ -215,6 +220,23 @@ def test_nothing_falls_while_a_group_rebalances() -> None:
     after_long, _ = required(320.0, demand([1.0] * 8, expected_members=4), PROMISE, course)
 
     assert (moving.members, after_long.members) == (4, 1)
+
+
+def test_members_that_are_never_those_of_the_pods_are_taken_as_usual_and_a_change_of_them_is_one() -> None:
+    """One of four pods has no consumer in the group. Five minutes later, what waits counts; and when the members change
+    again, it does not until the difference is the usual one."""
+
+    def waiting(lag: float, members: int, expected: int) -> Demand:
+        return demand([45.0] * 8, [lag] * 8, members=members, expected_members=expected)
+
+    numbers, course = [], required(0.0, waiting(0, 4, 4), PROMISE)[1]
+    looks = [(10, 3, 4), (310, 3, 4), (320, 3, 6), (330, 5, 6), (340, 0, 6), (640, 0, 6)]
+    for at, members, expected in looks:
+        found, course = required(float(at), waiting(3000.0, members, expected), PROMISE, course)
+        numbers.append(found.members)
+        course = replace(course, members=4, drain=0.0)
+
+    assert numbers == [4, 8, 4, 8, 4, 8]
 
 
 def test_rates_raise_the_number_also_while_members_are_missing() -> None:
