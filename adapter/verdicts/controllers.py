@@ -135,13 +135,13 @@ class Controllers:
         if not self._all_have_behavior:
             without = np.clip(stable, self._least, np.minimum(self._most, np.maximum(2 * spec, 4)))
             limited[~self._has_behavior] = without[~self._has_behavior]
-        if (stable == spec).all():
-            return limited
-        (rises,) = np.nonzero(self._has_behavior & (stable > spec))
+        (moved,) = np.nonzero(stable != spec)
+        moved = moved if self._all_have_behavior else moved[self._has_behavior[moved]]
+        is_rise = stable[moved] > spec[moved]
+        rises, falls = moved[is_rise], moved[~is_rise]
         if len(rises):
             limit = np.maximum(self._limit(now, self._up_policies, rises, spec[rises]), spec[rises])
             limited[rises] = np.minimum(stable[rises], np.minimum(self._most[rises], limit))
-        (falls,) = np.nonzero(self._has_behavior & (stable < spec))
         if len(falls):
             limit = np.minimum(self._limit(now, self._down_policies, falls, spec[falls]), spec[falls])
             limited[falls] = np.maximum(stable[falls], np.maximum(self._least[falls], limit))
@@ -168,15 +168,14 @@ class Controllers:
         return replicas
 
     def _remember(self, now: float, spec: Counts, desired: Counts) -> None:
-        change = desired - spec
-        if not change.any():
+        (changed,) = np.nonzero(desired != spec)
+        if not len(changed):
             return
-        (added,) = np.nonzero(self._has_behavior & (change > 0))
-        (removed,) = np.nonzero(self._has_behavior & (change < 0))
-        self.added.append(now, added, change[added])
-        self.removed.append(now, removed, -change[removed])
-        reached_zero = (spec > 0) & (desired == 0) & (self._least == 0)
-        self.scaled_to_zero = np.where(change != 0, reached_zero, self.scaled_to_zero)
+        change, has_behavior = (desired - spec)[changed], self._has_behavior[changed]
+        added, removed = (changed[has_behavior & is_so] for is_so in (change > 0, change < 0))
+        self.added.append(now, added, change[has_behavior & (change > 0)])
+        self.removed.append(now, removed, -change[has_behavior & (change < 0)])
+        self.scaled_to_zero[changed] = (spec > 0)[changed] & (desired == 0)[changed] & (self._least == 0)[changed]
 
 
 class _Metrics:

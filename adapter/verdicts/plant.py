@@ -85,6 +85,7 @@ class Plant:
         )
         self._stops_all = np.array([group.assignor is not None and group.assignor.stops_all for group in groups])
         self._is_shared = np.array([group.assignor is None for group in groups])
+        self._commits, self._commit_of = np.unique(self._commit, return_inverse=True)
         self._most: Counts = np.array([1 if group.assignor is None else group.width for group in groups])
         self._width: Counts = np.array([group.width for group in groups])
         self._first_rows, self._tables = _tables(groups, width)
@@ -107,6 +108,8 @@ class Plant:
         self._net: Messages = np.zeros(shape)
         """By how much the loads grow in a second."""
         self._arriving = Arrivals(np.zeros(lanes), np.zeros(lanes))
+        self._in_all: Messages = np.zeros(lanes)
+        """Messages per second that arrive in all partitions together."""
         self._working: Messages = self._capacity
         self._seconds: Seconds = np.zeros(lanes)
         """Since the shares were computed last."""
@@ -114,13 +117,14 @@ class Plant:
         self._stopped: Seconds = np.zeros(lanes)
         self._is_stopped = False
         self._divide(self._lanes)
-        self.lag: Messages = self._loads.sum(axis=0)
+        self.lag: Messages = np.add.reduce(self._loads, axis=0)
         """Messages that nobody has read."""
 
     def arrive(self, arriving: Arrivals, capacity: Messages | None = None) -> None:
         """Lets so many messages arrive from now on. `capacity`: that of a member, as a share of the usual one."""
         self._share(_ALL)
         self._arriving = arriving
+        self._in_all = arriving.busiest + arriving.others * self._all_weights
         self._working = self._capacity if capacity is None else self._capacity * capacity
         self._find_net(_ALL)
 
@@ -144,6 +148,7 @@ class Plant:
         self._width[lane] = group.width
         self._weights[lane, 1 : group.width] = weights[1:]
         self._weigh(at)
+        self._in_all = self._arriving.busiest + self._arriving.others * self._all_weights
         self._move(at, np.minimum(self._given, self._most)[at])
         self._find_net(at)
 
@@ -162,14 +167,13 @@ class Plant:
         """Lets so many members of each group read for some seconds, until `now`. Returns what each group read."""
         if members is not self._given:
             self._rebalance(members)
-        arrived = (self._arriving.busiest + self._arriving.others * self._all_weights) * seconds
         loads = self._loads[: self._rows]
         loads += self._net[: self._rows] * seconds
         self._make_up_for_stops(seconds)
         np.maximum(loads, 0.0, out=loads)
         self._seconds += seconds
-        waited = self.lag + arrived
-        self.lag = loads.sum(axis=0)
+        waited = self.lag + self._in_all * seconds
+        self.lag = np.add.reduce(loads, axis=0)
         read: Messages = waited - self.lag
         self._commit_some(now, seconds, read)
         return read
@@ -232,7 +236,7 @@ class Plant:
             return
         (stopped,) = np.nonzero(self._stopped)
         lost = np.minimum(self._stopped[stopped], seconds)
-        self._loads[_NOBODY + 1 :, stopped] += lost * self._work(stopped)
+        self._loads[_NOBODY + 1 : self._rows, stopped] += lost * self._work(stopped)
         self._stopped[stopped] -= lost
         self._is_stopped = bool(self._stopped.any())
 
@@ -264,31 +268,40 @@ class Plant:
         self._is_stopped = self._is_stopped or bool(len(lanes))
         self._settle(lanes)
         self._owners[lanes], self._members[lanes] = owners, members
-        self._rows = max(self._rows, int(self._members.max()) + 1)
+        self._make_rows(int(self._members.max()) + 1)
         self._divide(lanes)
-        self._rows = int(self._members.max()) + 1
+
+    def _make_rows(self, rows: int) -> None:
+        """Empties the rows that are used again: they have what was there when a lane last had as many members."""
+        new = slice(self._rows, rows)
+        for column in (self._loads, self._weight_of, self._longest, self._before, self._gathered, self._net):
+            column[new] = 0.0
+        self._left[new] = 1.0
+        self._rows = rows
 
     def _settle(self, lanes: Indexes) -> None:
         """Computes what waits in each partition, so that partitions may move."""
         self._partitions[lanes] = self.waiting(lanes)
-        self._left[:, lanes], self._gathered[:, lanes], self._busiest_gathered[lanes] = 1.0, 0.0, 0.0
+        rows = slice(self._rows)
+        self._left[rows, lanes], self._gathered[rows, lanes], self._busiest_gathered[lanes] = 1.0, 0.0, 0.0
 
     def _divide(self, lanes: Indexes) -> None:
         """Assigns the partitions of some lanes to members."""
         number, before, weights = len(lanes), self._partitions[lanes], self._weights[lanes]
         slots = (self._owners[lanes] * number + np.arange(number)[:, np.newaxis]).ravel()
-        shape = len(self._loads), number
+        rows = slice(self._rows)
+        shape = self._rows, number
         loads, weight_of = (
             np.bincount(slots, column.ravel(), shape[0] * number).reshape(shape) for column in (before, weights)
         )
         longest = np.zeros(shape[0] * number)
         np.maximum.at(longest, slots, (before * self._by_weight[lanes]).ravel())
-        self._longest[:, lanes], self._weight_of[:, lanes] = longest.reshape(shape), weight_of
-        self._loads[:, lanes], self._before[:, lanes] = loads, loads
+        self._longest[rows, lanes], self._weight_of[rows, lanes] = longest.reshape(shape), weight_of
+        self._loads[rows, lanes], self._before[rows, lanes] = loads, loads
 
     def _commit_some(self, now: float, seconds: float, read: Messages) -> None:
         """The latest commit within the step has all that was read until then."""
-        since = np.mod(now, self._commit)
+        since = np.mod(now, self._commits)[self._commit_of]
         self.uncommitted = np.where(since < seconds, read * since / seconds, self.uncommitted + read)
 
     def _owners_of(self, lanes: Indexes, members: Counts) -> Owners:

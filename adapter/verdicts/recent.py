@@ -53,9 +53,10 @@ class RecentCounts:
         """Drops the rows that no window reaches, and doubles the room if most are still needed."""
         first = bisect_right(self._times, now - self._longest)
         kept = self._rows[first : len(self._times)]
+        is_crowded = 2 * len(kept) > len(self._rows)
         self._dropped += first
         self._times = self._times[first:]
-        rows = np.full((len(self._rows) * (2 if 2 * len(kept) > len(self._rows) else 1), kept.shape[1]), _NONE)
+        rows = np.empty_like(self._rows, shape=(2 * len(self._rows), kept.shape[1])) if is_crowded else self._rows
         rows[: len(kept)] = kept
         self._rows = rows
 

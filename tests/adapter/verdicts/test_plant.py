@@ -107,6 +107,20 @@ def test_groups_of_other_sizes_have_no_effect_on_one_another_and_nothing_is_lost
     assert together.lag.max() > 100
 
 
+def test_members_that_another_group_once_had_leave_nothing_behind() -> None:
+    """Both have five members in turns, and nothing arrives meanwhile that would compute their rates again."""
+    together, alone = plant(one(5), one(5), waiting=100.0), [plant(one(5), waiting=100.0) for _ in range(2)]
+    both = [(5, 1), (1, 1), (1, 5), (1, 5), (1, 1)]
+    for it in (together, *alone):
+        it.arrive(Arrivals(*np.full((2, len(it.lag)), 20.0)))
+
+    for now, members in zip(range(10, 60, 10), both, strict=True):
+        together.step(now, 10.0, np.array(members))
+        for it, number in zip(alone, members, strict=True):
+            it.step(now, 10.0, np.array([number]))
+        assert together.lag.tolist() == [it.lag[0] for it in alone]
+
+
 def by_hand(consumers: Consumers, weights: list[float], steps: list[tuple[float, float, int]]) -> list[float]:
     """What waits in each partition, one after the other, after steps of ten seconds: busiest, others, members."""
     waiting, before, stopped = [0.0] * consumers.width, steps[0][2], 0.0
