@@ -2,7 +2,7 @@
 
 request ──► caller ──► a metric ──► MetricReads          a few lookups, without the framework
                  │ │       └──► Upstream                  what is not ours, if the settings have an upstream
-                 │ └─► all else ──► FastAPI               also health, without a caller
+                 │ └─► all else ──► FastAPI               also pages, and health without a caller
                  └───► not allowed ──► Status
 
 Queries and `Accept` are parsed once the caller is known; those of other callers are limited first."""
@@ -20,7 +20,7 @@ from apiservice.auth.caller import UNAUTHENTICATED, Unauthorized
 from apiservice.auth.callers import Callers
 from apiservice.http import health
 from apiservice.http.query_parameters import check_bounds
-from apiservice.http.read_paths import Read
+from apiservice.http.read_paths import AS_PAGE, Read
 from apiservice.http.replies import json_reply
 from apiservice.http.request_attributes import attributes_of
 from apiservice.http.status import BadRequest, MethodNotAllowed, PathUnknown, status_of
@@ -69,7 +69,7 @@ class ApiServer:
 
     async def _answer(self, scope: Scope) -> Response | None:
         """Answers reads of metrics and refuses callers; returns None if another route must answer."""
-        api, read = self._read_of(scope["path"])
+        api, read = self._read_of(scope)
         upstream = None if api is None or read is None else self._upstream_for(api, read.metric, scope)
         response: Response | None = None
         try:
@@ -99,9 +99,11 @@ class ApiServer:
         upstreams = self._upstreams.get(api.path)
         return api.resources if upstreams is None else upstreams.names_beside(api.resources)
 
-    def _read_of(self, path: str) -> tuple[MetricReads, Read] | tuple[None, None]:
+    def _read_of(self, scope: Scope) -> tuple[MetricReads, Read] | tuple[None, None]:
+        if scope["query_string"] == AS_PAGE:
+            return None, None
         for api in self._apis:
-            read = api.read_of(path)
+            read = api.read_of(scope["path"])
             if read is not None:
                 return api, read
         return None, None

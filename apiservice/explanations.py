@@ -8,50 +8,20 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from adapter.clock import Clock
-from adapter.errors import AdapterError, one_line
+from adapter.errors import one_line
 from adapter.metrics.query import LAG, Metrics
 from adapter.metrics.selection import named
-from adapter.overview.explanation import Explanation, PartitionLine, decimal, explanations_of
+from adapter.overview.explanation import Explanation, PartitionLine, explanations_of
 from adapter.settings.models import Settings
-from adapter.verdicts.hpa import HpaInvalid
 from apiservice.api_group import EXTERNAL
-from apiservice.autoscalers.arithmetic import Arithmetic, simulated
-from apiservice.autoscalers.autoscaler import Autoscaler, AutoscalerCondition, Source, UsedMetric
+from apiservice.autoscalers.arithmetic import Arithmetic, HpaLine, line_of
+from apiservice.autoscalers.autoscaler import Autoscaler
 from apiservice.http.replies import encoded, json_reply
 from apiservice.metrics_api.reads import Replies
 
 Explain = Callable[[str, str | None], "Explained"]
 """The group, and the namespace of the reader; None: a reader of everything. Raises Refused."""
 HEADINGS = ("PARTITION", "STATE", "COMMITTED", "END", "LAG", "AGE", "OWNER", "WHY")
-
-
-@dataclass(frozen=True, slots=True)
-class ReadValue:
-    """One of the HPA's metrics, and what a read of it returns now."""
-
-    metric: str
-    target_type: str
-    target: str
-    value: str
-    """Empty if it is refused."""
-    refusal: str
-
-
-@dataclass(frozen=True, slots=True)
-class HpaLine:
-    namespace: str
-    name: str
-    scales: str
-    minimum: int
-    maximum: int
-    current: int
-    desired: int
-    """By its status, like `current`."""
-    values: tuple[ReadValue, ...]
-    arithmetic: Arithmetic | None
-    """None if it cannot be followed."""
-    has_other_metrics: bool
-    conditions: tuple[AutoscalerCondition, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,48 +41,12 @@ def explained(
     """Raises NoMatch if no cluster knows the group, and ValueUnavailable if one may."""
     groups = explanations_of(group, metrics, settings, clock, namespace)
     asking = [each for each in autoscalers if namespace in {None, each.namespace} and _asks(each, group, metrics)]
-    return Explained(groups, tuple(_line(each, metrics) for each in asking))
+    return Explained(groups, tuple(line_of(each, metrics) for each in asking))
 
 
 def _asks(autoscaler: Autoscaler, group: str, metrics: Metrics) -> bool:
     own = (metrics.named_groups.get(each.name.lower(), (None, ""))[1] for each in autoscaler.metrics)
     return any(group in (named(each.selector, "group") or ()) for each in autoscaler.metrics) or group in own
-
-
-def _line(autoscaler: Autoscaler, metrics: Metrics) -> HpaLine:
-    read = {metric: _read(metric, metrics, autoscaler.namespace) for metric in autoscaler.metrics}
-    try:
-        arithmetic = simulated(autoscaler, {metric: milli for metric, (milli, _) in read.items()})
-    except HpaInvalid:
-        arithmetic = None
-    target = autoscaler.target
-    return HpaLine(
-        namespace=autoscaler.namespace,
-        name=autoscaler.name,
-        scales=f"{target.kind}/{target.name}",
-        minimum=autoscaler.minimum,
-        maximum=autoscaler.maximum,
-        current=autoscaler.current_replicas,
-        desired=autoscaler.desired_replicas,
-        values=tuple(value for _, value in read.values()),
-        arithmetic=arithmetic,
-        has_other_metrics=autoscaler.has_other_metrics,
-        conditions=autoscaler.conditions,
-    )
-
-
-def _read(metric: UsedMetric, metrics: Metrics, namespace: str) -> tuple[int | None, ReadValue]:
-    """Returns thousandths, and the same in words."""
-    milli, refusal = None, ""
-    if metric.source is Source.PODS:
-        refusal = "a Pods metric has a value for each pod; the HPA's status has their mean"
-    else:
-        try:
-            milli = sum(each.milli for each in metrics.read(metric.name, metric.selector, namespace).values)
-        except AdapterError as error:
-            refusal = str(error)
-    value = "" if milli is None else decimal(milli)
-    return milli, ReadValue(metric.name, metric.target_type, metric.target, value, refusal)
 
 
 def text_of(what: Explained) -> str:

@@ -67,6 +67,7 @@ from apiservice.metrics_api.reads import MetricReads, Replies
 from apiservice.pods.watches import PodWatches
 from apiservice.registration.api_service import Service, service_of
 from apiservice.registration.keeper import Registration
+from apiservice.status_page.route import StatusPage
 from apiservice.tls.certificates import PairFiles, ServingTls, self_signed_files
 from apiservice.tls.issuing import service_names
 from apiservice.upstream.live import Upstreams
@@ -193,7 +194,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         Upstreams((EXTERNAL,), UPSTREAM, lambda: metrics.settings.upstream, authorization, conditions),
         Upstreams(CUSTOM, CUSTOM_UPSTREAM, lambda: metrics.settings.custom_metrics.upstream, authorization, conditions),
     )
-    reviews = ClusterReviews(client)
+    page, reviews = StatusPage(metrics, autoscalers, conditions, identity, version), ClusterReviews(client)
     callers, stopping = Callers(reviews), threading.Event()
     series, pods = _series(metrics, conditions), PodWatches(client, lambda: autoscalers.namespaces_of_pods, conditions)
     of_both_ports = health.routes(conditions, stopping, telemetry.exposition, series.router)
@@ -206,7 +207,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         count_read=telemetry.count_read,
         version=version,
         upstreams=upstreams,
-        others=(explanations.routes(_explain(metrics, autoscalers), replies),),
+        others=(explanations.routes(_explain(metrics, autoscalers), replies), page.router),
     )
     authentication = _authentication(client, tls, callers, conditions)
     is_managing = prepared.service is not None and flags.tls_cert_file is None and flags.cert_dir is None
@@ -232,7 +233,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         logger.info("stopping: unready, serving for %g s more", flags.shutdown_delay_duration)
         stopping.set()
 
-    _start(*beside, lease, history, metrics.memory)
+    _start(*beside, page, lease, history, metrics.memory)
     hpas.has_tried.wait(FIRST_LIST_SECONDS)
     _start(metrics, changes)
     serve(
@@ -244,7 +245,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     )
     api.close()
     series.close()
-    _stop(*((part, 1.0) for part in beside))
+    _stop(*((part, 1.0) for part in (*beside, page)))
     reviews.close()
     kinds.close()
     end_of_collecting.join()

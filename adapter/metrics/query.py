@@ -167,9 +167,10 @@ class Metrics:
         self._fallbacks.known(value)
         return reading
 
-    def known(self) -> Known:
-        """Returns everything that a listing of lags would cover, regardless of who may read it."""
-        chosen, left_out = self._selected(self._by_name[LAG], None, None, ()).listed()
+    def known(self, namespace: str | None = None) -> Known:
+        """Returns everything that a listing of lags would cover for a reader in the namespace; None: regardless of who
+        may read it."""
+        chosen, left_out = self._selected(self._by_name[LAG], self.audience_of(namespace), None, ()).listed()
         # Receipt times scatter, and that must not exclude the tick that is one window old.
         interval = self._settings.collection.interval
         return Known(chosen, left_out, window_of(interval) - interval / 2)

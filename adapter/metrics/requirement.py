@@ -1,7 +1,7 @@
 """One requirement of a label selector, as a query or a named metric has it."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -52,6 +52,22 @@ class Requirement:
                 if number is None or limit is None:
                     return False
                 return number > limit if self.operator is Operator.GREATER else number < limit
+
+
+def written(requirements: Sequence[Requirement]) -> str:
+    """Returns them as a label selector."""
+    return ",".join(map(_written, requirements))
+
+
+def _written(one: Requirement) -> str:
+    match one.operator:
+        case Operator.EXISTS:
+            return one.key
+        case Operator.ABSENT:
+            return f"!{one.key}"
+        case Operator.IN | Operator.NOT_IN:
+            return f"{one.key} {one.operator} ({','.join(sorted(one.values))})"
+    return f"{one.key}{one.operator}{','.join(one.values)}"
 
 
 _LISTS_VALUES = frozenset({Operator.EQUALS, Operator.DOUBLE_EQUALS, Operator.IN})

@@ -1,4 +1,4 @@
-"""What the HPA controller makes of the values that an HPA reads now, step by step, by the functions of the replay."""
+"""What an HPA reads now, and what its controller makes of that, step by step, by the functions of the replay."""
 
 import json
 import math
@@ -8,9 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from adapter.errors import AdapterError
+from adapter.metrics.query import Metrics
+from adapter.metrics.requirement import written
+from adapter.overview.explanation import decimal
 from adapter.verdicts.controllers import MOST_REPLICAS, Controllers
-from adapter.verdicts.hpa import API_VERSION, KIND, Behavior, Hpa, Policy, ScaleDown, ScaleUp, hpa_of
-from apiservice.autoscalers.autoscaler import Autoscaler, Source, UsedMetric
+from adapter.verdicts.hpa import API_VERSION, KIND, Behavior, Hpa, HpaInvalid, Policy, ScaleDown, ScaleUp, hpa_of
+from apiservice.autoscalers.autoscaler import Autoscaler, AutoscalerCondition, Source, UsedMetric
 
 SCALED_TO_ZERO = "ScaledToZero"
 """The condition by which the controller remembers that it took the last replica away itself."""
@@ -31,6 +35,73 @@ class Arithmetic:
     """Within `minReplicas` and `maxReplicas`."""
     desired: int
     """With the stabilization windows: the decision."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadValue:
+    """One of the HPA's metrics, and what a read of it returns now."""
+
+    metric: str
+    selector: str
+    """As in `kubectl --selector`."""
+    target_type: str
+    target: str
+    value: str
+    """Empty if it is refused."""
+    refusal: str
+
+
+@dataclass(frozen=True, slots=True)
+class HpaLine:
+    namespace: str
+    name: str
+    scales: str
+    minimum: int
+    maximum: int
+    current: int
+    desired: int
+    """By its status, like `current`."""
+    values: tuple[ReadValue, ...]
+    arithmetic: Arithmetic | None
+    """None if it cannot be followed."""
+    has_other_metrics: bool
+    conditions: tuple[AutoscalerCondition, ...]
+
+
+def line_of(autoscaler: Autoscaler, metrics: Metrics) -> HpaLine:
+    read = {metric: _read(metric, metrics, autoscaler.namespace) for metric in autoscaler.metrics}
+    try:
+        arithmetic = simulated(autoscaler, {metric: milli for metric, (milli, _) in read.items()})
+    except HpaInvalid:
+        arithmetic = None
+    target = autoscaler.target
+    return HpaLine(
+        namespace=autoscaler.namespace,
+        name=autoscaler.name,
+        scales=f"{target.kind}/{target.name}",
+        minimum=autoscaler.minimum,
+        maximum=autoscaler.maximum,
+        current=autoscaler.current_replicas,
+        desired=autoscaler.desired_replicas,
+        values=tuple(value for _, value in read.values()),
+        arithmetic=arithmetic,
+        has_other_metrics=autoscaler.has_other_metrics,
+        conditions=autoscaler.conditions,
+    )
+
+
+def _read(metric: UsedMetric, metrics: Metrics, namespace: str) -> tuple[int | None, ReadValue]:
+    """Returns thousandths, and the same in words."""
+    milli, refusal = None, ""
+    if metric.source is Source.PODS:
+        refusal = "a Pods metric has a value for each pod; the HPA's status has their mean"
+    else:
+        try:
+            milli = sum(each.milli for each in metrics.read(metric.name, metric.selector, namespace).values)
+        except AdapterError as error:
+            refusal = str(error)
+    value = "" if milli is None else decimal(milli)
+    return milli, ReadValue(metric.name, written(metric.selector), metric.target_type, metric.target, value, refusal)
 
 
 def simulated(autoscaler: Autoscaler, values: Mapping[UsedMetric, int | None]) -> Arithmetic | None:

@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from adapter import clock
+from adapter.overview.cells import HEADINGS, RIGHT, cells_of, trend_of
 from adapter.overview.lines import URGENCY, Attention, GroupLine
-from apiservice.commands.cells import HEADINGS, RIGHT, cells_of, trend_of
 
 TREND = 12
 """Lags of each group that its small line shows."""

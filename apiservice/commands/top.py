@@ -13,9 +13,9 @@ from typing import Any
 
 from adapter import clock
 from adapter.clock import utc_text
+from adapter.overview.cells import HEADINGS, RIGHT, cells_of
 from adapter.overview.lines import GroupLine, lines_of
 from adapter.settings.models import Settings
-from apiservice.commands.cells import HEADINGS, RIGHT, cells_of
 from apiservice.commands.reading import Reading, reading
 from apiservice.commands.screen import show
 from apiservice.flags import Output, given_settings

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from apiservice.api_group import ApiGroup
 
+AS_PAGE = b"output=html"
+"""A query with which the path of a metric is no read of it: the framework has a page there, or nothing."""
 ALL = "*"
 """In place of an object's name: all objects that `labelSelector` selects."""
 NAMESPACES, PODS = "namespaces", "pods"

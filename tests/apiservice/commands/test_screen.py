@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
+from adapter.overview.cells import cells_of, duration, trend_of
 from adapter.overview.lines import Attention, GroupLine
-from apiservice.commands.cells import cells_of, duration, trend_of
 from apiservice.commands.screen import TREND, Trends, View, table_of
 from apiservice.commands.top import csv_cells
 

@@ -1,0 +1,84 @@
+"""The routes of the HTTPS port: made in a thread of their own, once for all who ask at the same time."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+from fastapi import APIRouter, Response
+
+from adapter import clock
+from adapter.conditions import Conditions
+from adapter.metrics.query import LAG
+from adapter.overview.trends import TrendsFollower
+from adapter.reload.live_metrics import LiveMetrics
+from apiservice.api_group import EXTERNAL
+from apiservice.autoscalers.followed import Autoscalers
+from apiservice.http.replies import json_reply
+from apiservice.http.status import TooManyReaders
+from apiservice.single_flight import SingleFlight
+from apiservice.status_page.page import Sources, page_of
+
+MOST_AT_ONCE = 4
+"""Pages that are made or wait for it."""
+
+
+class StatusPage:
+    """From `start` to `stop`, it follows the lags of all groups."""
+
+    def __init__(
+        self, metrics: LiveMetrics, autoscalers: Autoscalers, conditions: Conditions, replica: str, version: str
+    ) -> None:
+        self._metrics, self._autoscalers, self._conditions = metrics, autoscalers, conditions
+        self._replica, self._version = replica, version
+        self._trends = TrendsFollower(lambda: metrics.current)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="status-page")
+        self._pages: SingleFlight[str | None, Response] = SingleFlight()
+        self.under_way = 0
+        self.router = APIRouter()
+        self.router.add_api_route("/status", self._for_everything, methods=["GET"], response_class=Response)
+        below = f"{EXTERNAL.path}/namespaces/{{namespace}}/{LAG}"
+        self.router.add_api_route(below, self._in_namespace, methods=["GET"], response_class=Response)
+
+    def start(self) -> None:
+        self._trends.start()
+
+    def stop(self, timeout_seconds: float) -> None:
+        self._trends.stop(timeout_seconds)
+        self._thread.shutdown(cancel_futures=True)
+
+    async def _for_everything(self) -> Response:
+        return await self._pages.result(None, lambda: self._made(None))
+
+    async def _in_namespace(self, namespace: str) -> Response:
+        return await self._pages.result(namespace, lambda: self._made(namespace))
+
+    async def _made(self, namespace: str | None) -> Response:
+        if self.under_way >= MOST_AT_ONCE:
+            raise TooManyReaders(f"{MOST_AT_ONCE} other status pages are being made at the moment")
+        self.under_way += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._make, namespace)
+        finally:
+            self.under_way -= 1
+
+    def _make(self, namespace: str | None) -> Response:
+        # Loaded with the first page, because Jinja2 takes 2 MB.
+        from apiservice.status_page.rendering import html_of, security_policy  # noqa: PLC0415 - see above
+
+        headers = {
+            "content-type": "text/html; charset=utf-8",
+            "content-security-policy": security_policy(),
+            "referrer-policy": "no-referrer",
+        }
+        return json_reply(html_of(page_of(self._sources(), namespace)), headers=headers)
+
+    def _sources(self) -> Sources:
+        return Sources(
+            self._metrics.current,
+            self._metrics.settings,
+            self._conditions,
+            self._autoscalers.current,
+            self._trends.current,
+            clock,
+            self._replica,
+            self._version,
+        )
