@@ -81,6 +81,8 @@ class Conditions:
     def __init__(self, time: Callable[[], float] = clock.time) -> None:
         self._time = time
         self._lock = Lock()
+        self._reporting = Lock()
+        """Held from the look at what was before until the change is visible, so that the log has changes in order."""
         self._current: dict[tuple[str, str], Condition] = {}
         self._required: set[str] = set()
 
@@ -138,14 +140,21 @@ class Conditions:
         # Details have messages of other servers, and a message may name those who wrote an APIService.
         condition = replace(condition, message=one_line(condition.message), details=one_line(condition.details))
         key = condition.name, condition.cluster
-        with self._lock:
-            before = self._current.get(key)
+        with self._reporting:
+            with self._lock:
+                before = self._current.get(key)
             if before is not None and (before.status, before.reason) == (condition.status, condition.reason):
                 condition = replace(condition, changed_at=before.changed_at)
-            self._current[key] = condition
-        if condition == before:
-            return False
-        level = logging.INFO if condition.status is ConditionStatus.TRUE else logging.WARNING
-        details = f": {condition.details}" if condition.details else ""
-        logger.log(level, "%s: %s: %s%s", condition.subject, condition.reason, condition.message, details)
+            if condition == before:
+                return False
+            # Before others can see it: readiness says that the log has details.
+            _log(condition)
+            with self._lock:
+                self._current[key] = condition
         return True
+
+
+def _log(condition: Condition) -> None:
+    level = logging.INFO if condition.status is ConditionStatus.TRUE else logging.WARNING
+    details = f": {condition.details}" if condition.details else ""
+    logger.log(level, "%s: %s: %s%s", condition.subject, condition.reason, condition.message, details)

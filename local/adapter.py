@@ -37,7 +37,7 @@ FILES = {
     **{group: f"api-service-custom/api-service-custom-{group.version}.yaml" for group in CUSTOM},
 }
 """Those of the APIServices."""
-START_TIMEOUT_SECONDS = 60.0
+START_TIMEOUT_SECONDS = 180.0
 IDENTITY_KINDS = {
     "Namespace",
     "ServiceAccount",

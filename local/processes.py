@@ -177,7 +177,7 @@ def free_port() -> int:
 
     A UDP socket on the same number, kept open until this process ends, shows this to other processes."""
     for port in random.sample(PORTS, len(PORTS)):
-        if _is_free(port) and _reserve(port):
+        if _is_free_and_reserved(port):
             return port
     raise RigError(f"no free port on 127.0.0.1 between {PORTS.start} and {PORTS.stop}")
 
@@ -307,16 +307,15 @@ class _Owner:
         self._watchdog.stdin.flush()
 
 
-def _is_free(port: int) -> bool:
-    with socket.socket() as listener:
-        return _binds(listener, port)
-
-
-def _reserve(port: int) -> bool:
+def _is_free_and_reserved(port: int) -> bool:
+    """Reserves it first, so that the look never takes a port for which another process has a reservation."""
     reservation = socket.socket(type=socket.SOCK_DGRAM)
     if _binds(reservation, port):
-        reservation.detach()  # open until this process ends
-        return True
+        with socket.socket() as listener:
+            is_free = _binds(listener, port)
+        if is_free:
+            reservation.detach()  # open until this process ends
+            return True
     reservation.close()
     return False
 

@@ -39,6 +39,22 @@ def test_a_new_condition_is_seen_in_the_log_in_readiness_and_in_the_gauge(caplog
     assert caplog.messages == ["teapot: Cold: there is no fire: the broker's words", "teapot: Hot: tea can be made"]
 
 
+def test_what_readiness_shows_is_already_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    conditions = Conditions()
+    seen_while_logging: list[tuple[str, ...]] = []
+
+    def note(_record: logging.LogRecord) -> bool:
+        seen_while_logging.append(tuple(each.reason for each in conditions.current))
+        return True
+
+    monkeypatch.setattr(logging.getLogger("adapter.conditions"), "filters", [note])
+    conditions.fails(TEAPOT, "Cold", "there is no fire")
+    conditions.fails(TEAPOT, "Stolen", "there is no pot")
+
+    assert seen_while_logging == [(), ("Cold",)]
+    assert [each.reason for each in conditions.current] == ["Stolen"]
+
+
 WORDS = "it\ud83d failed\r\n\x1b[31m[+]listening ok\u202e\u2028\x00"
 
 

@@ -37,7 +37,7 @@ def reading(plane: ControlPlane, home: Path, *clusters: dict[str, Any], named: s
     settings = {"clusters": list(clusters), "collection": SOON, "rules": [{"group": named, "topics": ["away-orders"]}]}
     with process(home, settings, own_kubeconfig(plane)) as running:
         # Before it is ready it knows no authority for clients, and a client's certificate ends the handshake.
-        wait_until(running.is_ready, "readiness, which does not hang on brokers", 60, alive=[running.process])
+        wait_until(running.is_ready, "readiness, which does not hang on brokers", 180, alive=[running.process])
         yield running
 
 
@@ -58,7 +58,7 @@ def wait_for(running: Adapter, reader: Pair, cluster: str, status: int, text: st
         return found[0] == status and text in found[1]
 
     try:
-        wait_until(is_there, f"{status} with {text!r} for cluster {cluster}", 60, alive=[running.process])
+        wait_until(is_there, f"{status} with {text!r} for cluster {cluster}", 180, alive=[running.process])
     except RigError as error:
         raise AssertionError(f"the last answer was {answer(running, reader, cluster)}") from error
 

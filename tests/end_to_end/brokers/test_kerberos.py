@@ -92,7 +92,7 @@ def read_all_along_until(running: InProcess, done: Callable[[], bool], what: str
         assert running.lag("guarded", "guarded-orders") == 6
         return done()
 
-    wait_until(is_done_after_a_cycle, what, 60)
+    wait_until(is_done_after_a_cycle, what, 180)
 
 
 @pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])

@@ -31,7 +31,8 @@ from tests.support.real.truth import Truth
 from tests.support.real.versions import needs_kafka
 
 MAX_AGE = 10.0
-MOVES = 10
+MOVES, MOST_MOVES = 10, 60
+"""A machine that is busy elsewhere may be too slow to see anything of a handover, so some tests go on until they do."""
 LEADERS = 5
 
 
@@ -41,10 +42,10 @@ def _offsets_topic(three_brokers: Kafka) -> None:
     make_offsets_topic(three_brokers, "moves-first")
 
 
-def reading(cluster: Kafka) -> AbstractContextManager[Served]:
+def reading(cluster: Kafka, max_age: float = MAX_AGE) -> AbstractContextManager[Served]:
     """Begun after what is to be read was committed: new groups are looked for every 30 s only."""
     groups = {"include": ["moves-.*"]}
-    return served(settings_for(cluster, collection={"interval": "1s", "maxAge": f"{MAX_AGE:g}s", "groups": groups}))
+    return served(settings_for(cluster, collection={"interval": "1s", "maxAge": f"{max_age:g}s", "groups": groups}))
 
 
 def test_a_coordinator_that_moves_ten_times_is_followed(three_brokers: Kafka) -> None:
@@ -64,7 +65,7 @@ def test_a_coordinator_that_moves_ten_times_is_followed(three_brokers: Kafka) ->
         for number in range(MOVES):
             first = next(nodes)
             move(client, OFFSETS_TOPIC, partition, [first, *({1, 2, 3} - {first})])
-            wait_until(partial(coordinates, client, first, group), f"{first} to coordinate {group}", 60)
+            wait_until(partial(coordinates, client, first, group), f"{first} to coordinate {group}", 180)
             truth.commit(group, 2 + number)
         running.wait_for_lag(100 - 2 - MOVES + 1, group)
     watcher.check()
@@ -99,7 +100,7 @@ def test_a_new_coordinator_s_old_commits_are_not_served(three_brokers: Kafka) ->
             first = next(nodes)
             client.alter_partition_reassignments({where: [first, *({1, 2, 3} - {first})]})
             client.elect_leaders(0, {OFFSETS_TOPIC: [where.partition]}, raise_errors=False)
-            wait_until(partial(is_read, first, 90 - number), f"group {group} to be read from {first}", 60)
+            wait_until(partial(is_read, first, 90 - number), f"group {group} to be read from {first}", 180)
 
     assert beside_the_truth == {0}
 
@@ -127,12 +128,14 @@ def test_a_start_while_a_coordinator_takes_over_serves_no_old_commits(three_brok
             return True
 
     with admin(three_brokers.bootstrap_servers) as client:
-        for number in range(MOVES):
+        for number in range(MOST_MOVES):
             commit(three_brokers, group, {(topic, 0): 10 + number})
             first = next(nodes)
             client.alter_partition_reassignments({where: [first, *({1, 2, 3} - {first})]})
             client.elect_leaders(0, {OFFSETS_TOPIC: [where.partition]}, raise_errors=False)
-            wait_until(partial(is_served, 90 - number), f"group {group} to be served", 60)
+            wait_until(partial(is_served, 90 - number), f"group {group} to be served", 120)
+            if number >= MOVES - 1 and refusals:
+                break
 
     assert set(numbers) == {0}
     assert refusals, "no start fell into a handover"
@@ -172,8 +175,8 @@ def test_a_coordinator_that_moves_brings_no_stale_topic_back(
             first = next(nodes)
             client.alter_partition_reassignments({where: [first, *({1, 2, 3} - {first})]})
             client.elect_leaders(0, {OFFSETS_TOPIC: [where.partition]}, raise_errors=False)
-            wait_until(partial(is_followed, first), f"{first} to coordinate {group}", 60)
-            wait_until(lambda: state_of(three_brokers, group) == "Stable", f"{group} to be Stable", 60)
+            wait_until(partial(is_followed, first), f"{first} to coordinate {group}", 180)
+            wait_until(lambda: state_of(three_brokers, group) == "Stable", f"{group} to be Stable", 180)
             rig.run_full_cycle()
             seen.append(rig.lag(group))
 
@@ -182,11 +185,12 @@ def test_a_coordinator_that_moves_brings_no_stale_topic_back(
 
 def test_leadership_that_moves_while_cycles_run_is_followed(three_brokers: Kafka) -> None:
     placed_topic(three_brokers, "moves-leader", three_brokers.brokers)
-    truth = Truth(three_brokers, MAX_AGE, {"moves-reader": "moves-leader"})
+    max_age = 3 * MAX_AGE  # no read may be refused, however busy the machine
+    truth = Truth(three_brokers, max_age, {"moves-reader": "moves-leader"})
     truth.produce("moves-leader", 10)
     truth.commit("moves-reader", 3)
     nodes = itertools.cycle([2, 3, 1])
-    with reading(three_brokers) as running, admin(three_brokers.bootstrap_servers) as client:
+    with reading(three_brokers, max_age) as running, admin(three_brokers.bootstrap_servers) as client:
         running.wait_for_lag(7, "moves-reader")
         with Watcher(running, ["moves-reader"], truth.is_true) as watcher:
             for number in range(LEADERS):

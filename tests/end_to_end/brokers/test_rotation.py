@@ -67,7 +67,7 @@ def read_all_along_until(running: InProcess, done: Callable[[], bool], what: str
         assert running.lag("rotated") == 6
         return done()
 
-    wait_until(is_done_after_a_cycle, what, 60)
+    wait_until(is_done_after_a_cycle, what, 180)
 
 
 def is_reported(running: InProcess, words: str) -> Callable[[], bool]:

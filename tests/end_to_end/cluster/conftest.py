@@ -41,7 +41,7 @@ def plane(rig_home: Path, old_authority: Authority) -> Iterator[ControlPlane]:
         definitions = [definition(version, kind) for version, kinds in OPTIONAL_KINDS.items() for kind in kinds]
         running.apply([*definitions, scaled_definition()])
         for version, kinds in OPTIONAL_KINDS.items():
-            wait_until(partial(serves, running, version, kinds), f"the kinds of {version}", 60)
+            wait_until(partial(serves, running, version, kinds), f"the kinds of {version}", 180)
         yield running
 
 

@@ -125,9 +125,9 @@ def test_a_service_account_bound_to_the_shipped_role_reads(
 
     control_plane.apply([binding_to_shipped_role(namespace)])
 
-    wait_until(lambda: through_kube_apiserver(control_plane, where, headers)[0] == 200, "the right to count", 60)
+    wait_until(lambda: through_kube_apiserver(control_plane, where, headers)[0] == 200, "the right to count", 180)
     # A refusal is kept for 10 s.
-    wait_until(lambda: adapter.get(where, headers=headers)[0] == 200, "the adapter to ask again", 60)
+    wait_until(lambda: adapter.get(where, headers=headers)[0] == 200, "the adapter to ask again", 180)
     refused(adapter.get(path("default", LAG, "group%3Dmail"), headers=headers))
 
 

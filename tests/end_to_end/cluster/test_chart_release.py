@@ -41,11 +41,11 @@ def released(plane: ControlPlane, guarded: Kafka, tmp_path: Path) -> Iterator[No
     values.write_text(yaml.safe_dump({"clusters": [{"name": "main", "bootstrapServers": servers}]}))
     helm(plane, *UPGRADE, f"--values={values}")
     with pod_of(plane, tmp_path / "pod", PLACE, NAME) as adapter:
-        wait_until(lambda: reads(plane), "a read", 60, alive=[adapter.process])
+        wait_until(lambda: reads(plane), "a read", 180, alive=[adapter.process])
         give_back_service(plane)
         yield
         helm(plane, "uninstall", NAME, "--namespace", PLACE)
-    wait_until(lambda: plane.raw(API_SERVICE)[0] == 404, "the APIService to be deleted", 60)
+    wait_until(lambda: plane.raw(API_SERVICE)[0] == 404, "the APIService to be deleted", 180)
 
 
 def helm(plane: ControlPlane, *arguments: str) -> str:
@@ -151,7 +151,7 @@ def test_a_running_release_changes_to_another_certificate_and_reads_succeed_at_e
         give_back_service(plane)
         helm(plane, *CERT_MANAGER, "--set", "apiService.create=true", "--take-ownership", "--force-conflicts")
         lead_to(plane, changed)
-        wait_until(lambda: reads(plane), "a read at this machine's port", 60, alive=[changed.process])
+        wait_until(lambda: reads(plane), "a read at this machine's port", 180, alive=[changed.process])
 
 
 def test_the_claim_of_the_history_stays_when_the_release_goes(plane: ControlPlane) -> None:

@@ -31,10 +31,10 @@ def operators_kinds(control_plane: ControlPlane) -> Iterator[None]:
     definitions = [yaml.load(file.read_text(), LOADER) for file in spark_operator_definitions()]  # noqa: S506 - both are safe
     wanted = {each["spec"]["names"]["kind"] for each in definitions}
     control_plane.apply(definitions)
-    wait_until(lambda: wanted <= served_kinds(control_plane), "the Spark operator's kinds", 60)
+    wait_until(lambda: wanted <= served_kinds(control_plane), "the Spark operator's kinds", 180)
     yield
     control_plane.delete(definitions)
-    wait_until(lambda: not served_kinds(control_plane), "the Spark operator's kinds to be gone", 60)
+    wait_until(lambda: not served_kinds(control_plane), "the Spark operator's kinds to be gone", 180)
 
 
 @pytest.fixture

@@ -124,7 +124,7 @@ def test_whatever_ends_the_demo_nothing_of_it_is_left(
     os.kill(demo.process.pid, number)
 
     assert demo.process.wait(60) == status, demo.printed
-    wait_until(lambda: demo.left_running() == [], "all of them to be gone", 60)
+    wait_until(lambda: demo.left_running() == [], "all of them to be gone", 180)
     assert "Traceback" not in demo.printed
 
 

@@ -35,12 +35,12 @@ def test_a_read_under_way_at_sigterm_is_finished_and_the_end_is_in_time(
         kubeconfig = tmp_path / "through-the-door"
         kubeconfig.write_text(own.read_text().replace(control_plane.url, f"https://127.0.0.1:{door.port}"))
         with process(tmp_path, settings(one_broker), kubeconfig) as running:
-            wait_until(running.is_ready, "the adapter to be ready", 60, alive=[running.process])
+            wait_until(running.is_ready, "the adapter to be ready", 180, alive=[running.process])
             door.hold()
             # The connection is made and the request is sent before the signal; what else the adapter may be asking
             # kube-apiserver at this moment does not matter.
             with running.sent(path("default", LAG), headers) as answer:
-                wait_until(lambda: door.is_holding_something, "the question about the caller", 60)
+                wait_until(lambda: door.is_holding_something, "the question about the caller", 180)
                 running.process.send(signal.SIGTERM)
                 signalled_at = time.monotonic()
                 code, body = answer()
@@ -61,7 +61,7 @@ def test_a_renewed_certificate_is_served_and_verified_without_a_restart(
     assert renewed.pair.certificate.read_bytes() != before
 
     # The new authority is in the file that direct requests are verified with.
-    wait_until(lambda: _is_verified(adapter), "the adapter to serve the renewed certificate", 60)
+    wait_until(lambda: _is_verified(adapter), "the adapter to serve the renewed certificate", 180)
     documents = shipped(adapter.port, renewed.ca_bundle, API_GROUPS)
     control_plane.apply([each for each in documents if each["kind"] == "APIService"])
 
@@ -69,7 +69,7 @@ def test_a_renewed_certificate_is_served_and_verified_without_a_restart(
         is_verified = all(is_available(control_plane, group) for group in API_GROUPS)
         return is_verified and control_plane.raw(path("default", LAG))[0] == 200
 
-    wait_until(reads, "kube-apiserver to verify the renewed certificate", 60)
+    wait_until(reads, "kube-apiserver to verify the renewed certificate", 180)
 
 
 def _is_verified(adapter: Adapter) -> bool:

@@ -16,6 +16,8 @@ FLAGS = ControllerFlags(sync_seconds=SYNC_SECONDS, downscale_stabilization_secon
 """Those of the local control plane."""
 SYNCS = 17
 READY = 2
+LEAST_CERTAIN = SYNCS // 2
+TRIALS = 4
 LONGEST_SECONDS = 240.0
 
 TARGET = 10_000
@@ -91,28 +93,44 @@ def all_hpas() -> list[FedHpa]:
 
 @pytest.fixture(scope="module")
 def decided(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, FedHpa]:
-    """What the real controller did; all HPAs at once, since most of the time is spent waiting."""
-    namespace: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fed-hpas"}}
-    hpas = all_hpas()
-    plane.apply([namespace])
-    ready_pods("value", READY, plane, "fed-hpas")
-    feed(plane, tmp_path_factory.mktemp("feeding"), "fed-hpas", hpas, LONGEST_SECONDS)
-    plane.delete([namespace])
-    return {each.name: each for each in hpas}
+    """What the real controller did; all HPAs at once, since most of the time is spent waiting. Those of which a busy
+    machine leaves too little certain run again."""
+    found: dict[str, FedHpa] = {}
+    for trial in range(TRIALS):
+        hpas = [
+            each for each in all_hpas() if each.name not in found or certain_syncs(found[each.name]) < LEAST_CERTAIN
+        ]
+        if not hpas:
+            break
+        name = f"fed-hpas-{trial}"
+        namespace: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        plane.apply([namespace])
+        ready_pods("value", READY, plane, name)
+        feed(plane, tmp_path_factory.mktemp("feeding"), name, hpas, LONGEST_SECONDS)
+        plane.delete([namespace])
+        found |= {each.name: each for each in hpas}
+    return found
 
 
 @pytest.mark.parametrize("name", [each.name for each in all_hpas()])
 def test_a_real_controller_decides_as_it_is_computed(name: str, decided: Mapping[str, FedHpa]) -> None:
     it = decided[name]
-    of = hpa(
-        *it.spec["metrics"], least=it.spec["minReplicas"], most=it.spec["maxReplicas"], behavior=it.spec.get("behavior")
-    )
-    certain = next(_uncertain(it, of), SYNCS)
+    certain = certain_syncs(it)
     real = [sync.spec for sync in it.syncs[1 : certain + 1]]
 
-    assert computed(it, of)[:certain] == real
-    assert certain >= SYNCS // 2, "the machine was too slow to know which records were within a window"
+    assert computed(it, as_read(it))[:certain] == real
+    assert certain >= LEAST_CERTAIN, "the machine was too slow to know which records were within a window"
     assert len(set(real)) > 1
+
+
+def as_read(it: FedHpa) -> Hpa:
+    least, most = it.spec["minReplicas"], it.spec["maxReplicas"]
+    return hpa(*it.spec["metrics"], least=least, most=most, behavior=it.spec.get("behavior"))
+
+
+def certain_syncs(it: FedHpa) -> int:
+    """How many from the first on."""
+    return next(_uncertain(it, as_read(it)), SYNCS)
 
 
 def computed(it: FedHpa, of: Hpa) -> list[int]:

@@ -38,7 +38,7 @@ def pod(plane: ControlPlane, guarded: Kafka, tmp_path_factory: pytest.TempPathFa
     settings = {"clusters": [{"name": "main", "bootstrapServers": guarded.bootstrap_servers.split(",")}]}
     program = [*confined(home), str(installed())]
     with process(home, settings, plane.admin_kubeconfig, program=program) as running:
-        wait_until(running.is_ready, "the adapter to be ready", 60, alive=[running.process])
+        wait_until(running.is_ready, "the adapter to be ready", 180, alive=[running.process])
         yield running
 
 

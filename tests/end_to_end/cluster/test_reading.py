@@ -145,7 +145,7 @@ def test_kube_apiservers_aggregated_discovery_names_the_metrics(control_plane: C
         assert all(version.get("freshness", "Current") == "Current" for version in versions)
         return {resource["resource"] for version in versions for resource in version["resources"]}
 
-    wait_until(lambda: names() == SERVED, "kube-apiserver to have asked for our discovery", 60)
+    wait_until(lambda: names() == SERVED, "kube-apiserver to have asked for our discovery", 180)
 
 
 def test_an_unknown_group_is_a_status_with_kubernetes_words(control_plane: ControlPlane) -> None:

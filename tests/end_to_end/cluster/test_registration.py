@@ -72,10 +72,10 @@ class Cluster:
             remarks = [remark_of(replica) for replica in (self.first, self.second)]
             return all(words in remark and bool(words) == bool(remark) for remark in remarks)
 
-        wait_until(is_there, f"the remark {words!r}", 60, alive=[self.first.process, self.second.process])
+        wait_until(is_there, f"the remark {words!r}", 180, alive=[self.first.process, self.second.process])
 
     def wait_until_registered(self) -> None:
-        wait_until(lambda: self.plane.raw(READ)[0] == 200, "a read", 60, alive=[self.first.process])
+        wait_until(lambda: self.plane.raw(READ)[0] == 200, "a read", 180, alive=[self.first.process])
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def cluster(plane: ControlPlane, guarded: Kafka, rig_home: Path) -> Iterator[Clu
 
         running = Cluster(plane, start("registered-1", port), start("registered-2", free_port()))
         running.wait_until_registered()
-        wait_until(running.second.is_ready, "the second replica to be ready", 60, alive=[running.second.process])
+        wait_until(running.second.is_ready, "the second replica to be ready", 180, alive=[running.second.process])
         yield running
     plane.delete(documents)
     for group in API_GROUPS:
@@ -212,21 +212,21 @@ def test_leaf_and_authority_are_renewed_under_load_without_a_failed_read(cluster
             issuing.service_names(NAME, PLACE), datetime.datetime.now(datetime.UTC) - 70 * DAY, 90
         )
         cluster.write(replace(before, serving=old_leaf))
-        wait_until(lambda: is_renewed(cluster, old_leaf), "the serving certificate to be renewed", 60)
+        wait_until(lambda: is_renewed(cluster, old_leaf), "the serving certificate to be renewed", 180)
 
         renewed = cluster.managed
         assert renewed is not None
         assert renewed.authorities == before.authorities
         cluster.write(aged(renewed))
-        wait_until(lambda: len(authorities(cluster)) == 2, "both CAs in the APIService", 60)
+        wait_until(lambda: len(authorities(cluster)) == 2, "both CAs in the APIService", 180)
         assert len(authorities(cluster)) == 2
-        wait_until(lambda: is_renewed(cluster, renewed.serving), "a serving certificate of the new CA", 60)
+        wait_until(lambda: is_renewed(cluster, renewed.serving), "a serving certificate of the new CA", 180)
         rotated = cluster.managed
         assert rotated is not None
         rotated.certificate.verify_directly_issued_by(rotated.authorities[0])
         assert rotated.authorities[0].public_key() != before.authorities[0].public_key()
         seen, _ = result()
-        wait_until(lambda: result()[0] > seen + 50, "more reads", 60)
+        wait_until(lambda: result()[0] > seen + 50, "more reads", 180)
         count, failures = result()
 
     assert failures == []
@@ -270,7 +270,7 @@ def test_an_api_service_of_others_is_left_alone_until_it_is_handed_over(cluster:
         cluster.first
     )
     # Uninstalling this adapter no longer deletes it.
-    wait_until(lambda: "ownerReferences" not in cluster.api_service["metadata"], "the owner to be removed", 60)
+    wait_until(lambda: "ownerReferences" not in cluster.api_service["metadata"], "the owner to be removed", 180)
     assert cluster.api_service["spec"] == {**ours["spec"], "service": KEDA, "caBundle": theirs}
 
     hand_over(cluster.plane, PLACE, cluster.first.port)
@@ -298,7 +298,7 @@ def test_a_changed_front_proxy_ca_is_taken_up_live(cluster: Cluster, tmp_path: P
 
     assert not is_believed()
     cluster.plane.ask("PATCH", path, {"data": {key: both}}, content_type=MERGE)
-    wait_until(is_believed, "the new front proxy to be believed", 60, alive=[cluster.first.process])
+    wait_until(is_believed, "the new front proxy to be believed", 180, alive=[cluster.first.process])
     assert cluster.plane.raw(READ)[0] == 200
 
 
@@ -325,7 +325,7 @@ def test_custom_metrics_are_registered_once_they_are_asked_for_and_nobody_else_h
     cluster.plane.delete([held])
     cluster.wait_for_remark("")
     for group in CUSTOM:
-        wait_until(partial(answers, cluster, f"{group.path}/{CUSTOM_READ}", 200), group.version, 60)
+        wait_until(partial(answers, cluster, f"{group.path}/{CUSTOM_READ}", 200), group.version, 180)
         found = cluster.plane.get(f"{API_SERVICES}/{group.api_service}")
         assert found["metadata"]["ownerReferences"] == cluster.api_service["metadata"]["ownerReferences"]
         assert found["spec"]["caBundle"] == cluster.api_service["spec"]["caBundle"]
@@ -337,12 +337,12 @@ def test_uninstalling_removes_the_api_services_and_no_namespace_is_stuck(cluster
     cluster.plane.ask("DELETE", OWNER)
     paths = [f"{API_SERVICES}/{group.api_service}" for group in API_GROUPS]
     for path in paths:
-        wait_until(partial(answers, cluster, path, 404), f"{path} to be deleted", 60)
+        wait_until(partial(answers, cluster, path, 404), f"{path} to be deleted", 180)
     cluster.wait_for_remark("NotChecked")
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "goes-away"}}
     cluster.plane.apply([namespace])
     cluster.plane.delete([namespace])
-    wait_until(lambda: cluster.plane.raw("/api/v1/namespaces/goes-away")[0] == 404, "a namespace to be deleted", 60)
+    wait_until(lambda: cluster.plane.raw("/api/v1/namespaces/goes-away")[0] == 404, "a namespace to be deleted", 180)
 
     metadata = {key: owner["metadata"][key] for key in ("name", "labels")}
     cluster.plane.apply([{**owner, "metadata": metadata}])

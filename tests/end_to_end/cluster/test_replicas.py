@@ -36,13 +36,13 @@ GROUP = TOPIC = "replicated"
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{PLACE}/leases/{NAME}-leader"
 READ = f"{EXTERNAL_METRICS}/namespaces/default/kafka_consumergroup_lag?labelSelector=group%3D{GROUP}"
 METRICS = ("lag", "records_lag_max", "lead_min", "uncommitted_partitions")
-DRAIN_SECONDS, UNTOLD_SECONDS = 5.0, 1.5
+DRAIN_SECONDS, UNTOLD_SECONDS = 10.0, 1.5
 HASTY = (
     "from apiservice.cluster_api import lease; from adapter.history import writer; "
     "lease.DURATION_SECONDS, lease.DEADLINE_SECONDS, lease.RETRY_SECONDS = 8.0, 6.0, 0.3; "
     "writer.STANDBY_SECONDS = 0.2; from apiservice.__main__ import main; main()"
 )
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 180.0
 STRANGER = "a replica of before"
 """Holds the Lease until both replicas have samples, so that whichever takes it writes a file at once."""
 
@@ -166,8 +166,7 @@ def state(one: Adapter) -> str:
     found = re.search(
         r"^info: leader: Elected since \S+: (.*)$", one.get_plain("/readyz?verbose")[1].decode(), re.MULTILINE
     )
-    assert found is not None
-    return found[1]
+    return found[1] if found else "it cannot read the Lease"
 
 
 def writes(one: Adapter) -> bool:
@@ -222,8 +221,11 @@ def test_two_that_start_at_once_share_a_certificate_and_agree_on_every_change(
     commit(one_broker, GROUP, {(TOPIC, 0): 12, (TOPIC, 1): 3})
     wait_until(lambda: agree_on("22"), "the same answers", WAIT_SECONDS)
 
-    assert state(writer) == "held by this replica"
-    assert state(other) == f"held by {replicas.holder}"
+    def agree_on_the_leader() -> bool:
+        """Also where it changes on a busy machine."""
+        return sorted(map(state, (writer, other))) == sorted(("held by this replica", f"held by {replicas.holder}"))
+
+    wait_until(agree_on_the_leader, "one leader of which both know", WAIT_SECONDS)
 
 
 def test_a_replica_that_receives_sigterm_fails_no_read_and_hands_the_history_over_at_once(replicas: Replicas) -> None:

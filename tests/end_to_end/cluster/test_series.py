@@ -19,7 +19,7 @@ from tests.support.real import groups_to_read
 from tests.support.real.groups_to_read import COMMITS, MESSAGES
 
 PATH = "/metrics/groups"
-SECONDS = 60.0
+SECONDS = 180.0
 DASHBOARD = (
     "sum(rate(kafka_topic_partition_current_offset{topic=~'$topic'}[1m])) by (topic)",
     "sum(kafka_consumergroup_lag{topic=~'$topic'}) by (consumergroup, topic)",

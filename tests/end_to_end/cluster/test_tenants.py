@@ -115,6 +115,7 @@ class Reader:
 class Change:
     def __init__(self, file: Path) -> None:
         self._file = file
+        self.written = 0
 
     def __call__(self, settings: Mapping[str, Any]) -> None:
         self.write(yaml.safe_dump(dict(settings)))
@@ -123,19 +124,20 @@ class Change:
         new = self._file.with_suffix(".new")
         new.write_text(text)
         new.replace(self._file)
+        self.written += 1
 
 
 @contextlib.contextmanager
 def changed_settings(adapter: Adapter, settings: Mapping[str, Any]) -> Iterator[Change]:
     """The shared adapter's; afterwards the former ones are in force again."""
-    before, change = adapter.settings.read_text(), Change(adapter.settings)
+    before, change, taken_over = adapter.settings.read_text(), Change(adapter.settings), _taken_over(adapter)
     change(settings)
     try:
         yield change
     finally:
-        taken_over = _taken_over(adapter)
         change.write(before)
-        wait_until(lambda: _taken_over(adapter) > taken_over, "the former settings", WAIT_SECONDS)
+        # A change is counted a moment after it has taken effect, so the last one may not have been counted yet.
+        wait_until(lambda: _taken_over(adapter) == taken_over + change.written, "the former settings", WAIT_SECONDS)
 
 
 def _taken_over(adapter: Adapter) -> float:

@@ -271,7 +271,7 @@ def test_the_upstream_can_be_taken_out_of_the_settings_and_back_in_while_the_ada
     without = {key: value for key, value in whole.items() if key != "upstream"}
     cluster.adapter.settings.write_text(yaml.safe_dump(without))
     cluster.wait_for(THEIRS, 404, f"no metric '{QUEUE}' is served")
-    assert QUEUE not in cluster.listed()
+    wait_until(lambda: QUEUE not in cluster.listed(), "a list without the other server's metrics", WAIT_SECONDS)
     wait_until(lambda: not cluster.statuses(), "no condition of an upstream", WAIT_SECONDS)
     cluster.adapter.settings.write_text(yaml.safe_dump(whole))
     cluster.wait_for(THEIRS, 200)
@@ -308,15 +308,17 @@ def test_custom_metrics_of_another_server_are_read_through_the_adapter_beside_ou
 
 
 def test_a_server_that_is_gone_takes_no_metric_of_ours_along(cluster: Cluster) -> None:
+    words = f"requests to it fail: the upstream {THEIR_PLACE}/{OTHER} cannot be reached: Connection refused"
     cluster.other.process.stop()
     try:
         cluster.wait_for(THEIRS, 503, "cannot be reached: Connection refused")
         cluster.wait_for_remark("requests to it fail; the log has details")
+        wait_until(
+            lambda: f"upstream: Unavailable: {words}" in cluster.adapter.process.log.read_text(), words, WAIT_SECONDS
+        )
         assert OTHER not in cluster.remark()
         assert QUEUE in cluster.listed()
         assert values(cluster.plane.raw(READ)) == [(OURS, "0")]
     finally:
         cluster.other.start()
-    words = f"requests to it fail: the upstream {THEIR_PLACE}/{OTHER} cannot be reached: Connection refused"
-    assert f"upstream: Unavailable: {words}" in cluster.adapter.process.log.read_text()
     assert 'reads_total{code="503",metric="upstream"}' in cluster.metrics()

@@ -115,16 +115,16 @@ def wait_for_value(plane: ControlPlane, hpa: str, adapter: Adapter) -> None:
         status, body = plane.raw(READ)
         return status == 200 and [item["value"] for item in items(body)] == ["6"]
 
-    wait_until(has_value, "the HPA to read its metric", 60, alive=[adapter.process])
-    wait_until(is_other_served, "the other cluster's value", 60, alive=[adapter.process])
+    wait_until(has_value, "the HPA to read its metric", 180, alive=[adapter.process])
+    wait_until(is_other_served, "the other cluster's value", 180, alive=[adapter.process])
 
 
 def wait_until_removed(plane: ControlPlane, namespace: str) -> None:
     """No APIService is left that would block the deletion of the namespace."""
-    wait_until(lambda: plane.raw(API_SERVICE)[0] == 404, "the APIService to be deleted", 60)
+    wait_until(lambda: plane.raw(API_SERVICE)[0] == 404, "the APIService to be deleted", 180)
     path = f"/api/v1/namespaces/{namespace}"
     plane.request("DELETE", path)
-    wait_until(lambda: plane.raw(path)[0] == 404, "the namespace to be deleted", 60)
+    wait_until(lambda: plane.raw(path)[0] == 404, "the namespace to be deleted", 180)
     left = "clusterroles,clusterrolebindings,rolebindings"
     selector = "app.kubernetes.io/name=kafka-lag-adapter"
     assert kubectl(plane, "get", left, "--all-namespaces", "--selector", selector, "--output", "name") == ""
@@ -149,10 +149,10 @@ def test_with_helm_beside_another_server_and_then_in_its_place(
     helm(plane, "upgrade", "--install", NAME, str(MANIFESTS), "--namespace", NAME, "--values", str(values))
 
     with pod_of(plane, tmp_path / "pod", NAME, NAME, runner) as adapter:
-        wait_until(lambda: HELD in remark_of(adapter), "the other server to be reported", 60, alive=[adapter.process])
+        wait_until(lambda: HELD in remark_of(adapter), "the other server to be reported", 180, alive=[adapter.process])
         assert plane.get(API_SERVICE)["spec"] == somebody_elses
         hand_over(plane, NAME, adapter.port)
-        wait_until(lambda: not remark_of(adapter), "the APIService to be this adapter's", 60, alive=[adapter.process])
+        wait_until(lambda: not remark_of(adapter), "the APIService to be this adapter's", 180, alive=[adapter.process])
         wait_for_value(plane, hpa, adapter)
         helm(plane, "uninstall", NAME, "--namespace", NAME)
     wait_until_removed(plane, NAME)
@@ -171,10 +171,10 @@ def test_with_kustomize_in_another_namespace_once_the_other_server_is_gone(
     kubectl(plane, "apply", "-k", str(overlay))
 
     with pod_of(plane, tmp_path / "pod", "lag", NAME) as adapter:
-        wait_until(lambda: HELD in remark_of(adapter), "the other server to be reported", 60, alive=[adapter.process])
+        wait_until(lambda: HELD in remark_of(adapter), "the other server to be reported", 180, alive=[adapter.process])
         assert plane.get(API_SERVICE)["spec"] == somebody_elses
         plane.request("DELETE", API_SERVICE)
-        wait_until(lambda: not remark_of(adapter), "the adapter to register itself", 60, alive=[adapter.process])
+        wait_until(lambda: not remark_of(adapter), "the adapter to register itself", 180, alive=[adapter.process])
         wait_for_value(plane, hpa, adapter)
         kubectl(plane, "delete", "-k", str(overlay))
     wait_until_removed(plane, "lag")

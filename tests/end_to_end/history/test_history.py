@@ -55,11 +55,11 @@ def test_sigterm_leaves_the_very_offsets_in_a_file(one_broker: Kafka, kubeconfig
     }
     before = datetime.datetime.now(datetime.UTC)
     with adapter.process(tmp_path / "adapter", settings, kubeconfig) as running:
-        wait_until(lambda: counted(running, "buffered_rows") >= 6, "three samples", 60)
+        wait_until(lambda: counted(running, "buffered_rows") >= 6, "three samples", 180)
         produce(one_broker, "kept-orders", 30, 0)
         commit(one_broker, "keeper", {("kept-orders", 0): 150})
         seen = counted(running, "buffered_rows")
-        wait_until(lambda: counted(running, "buffered_rows") >= seen + 6, "three samples more", 60)
+        wait_until(lambda: counted(running, "buffered_rows") >= seen + 6, "three samples more", 180)
         running.process.send(signal.SIGTERM)
         assert running.process.wait(END_SECONDS) == 0
 
@@ -89,7 +89,7 @@ def test_without_a_history_pyarrow_is_not_even_loaded(kubeconfig: Path, tmp_path
     with adapter.process(tmp_path / "without", NOBODY, kubeconfig) as without:
         assert not is_loaded(without)
     with adapter.process(tmp_path / "with", with_history(f"{tmp_path}/history"), kubeconfig) as running:
-        wait_until(lambda: is_loaded(running), "the library to be loaded", 60)
+        wait_until(lambda: is_loaded(running), "the library to be loaded", 180)
 
 
 def test_a_store_that_hangs_does_not_hold_up_the_end(
@@ -102,7 +102,7 @@ def test_a_store_that_hangs_does_not_hold_up_the_end(
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "alice")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wonderland")
         with adapter.process(tmp_path / "adapter", with_history("s3://lag/history"), kubeconfig) as running:
-            wait_until(lambda: bool(store.requests), "the adapter to ask the store", 60)
+            wait_until(lambda: bool(store.requests), "the adapter to ask the store", 180)
             started = time.monotonic()
             running.process.send(signal.SIGTERM)
             assert running.process.wait(2 * END_SECONDS) == 0

@@ -24,7 +24,7 @@ TOPIC, GROUP = "reported-orders", "reporter"
 
 def sampled_once_more(running: adapter.Adapter, cycles: int = 3) -> None:
     seen = counted(running, "buffered_rows")
-    wait_until(lambda: counted(running, "buffered_rows") >= seen + 2 * cycles, "samples", 60)
+    wait_until(lambda: counted(running, "buffered_rows") >= seen + 2 * cycles, "samples", 180)
 
 
 def covered_seconds(root: Path) -> float:

@@ -21,7 +21,7 @@ from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, produce
 
 GROUP, OTHER = "top-billing", "top-mail"
-SECONDS = 60.0
+SECONDS = 180.0
 
 
 @pytest.fixture(scope="module")

@@ -121,7 +121,7 @@ def pod_of(plane: ControlPlane, home: Path, namespace: str, name: str, run: Runn
     overrides = [f"--{flag}={value}" for flag, value in of_this_machine.items()]
     with run(pod, [*arguments, *overrides]) as running:
         started = Adapter(running, port, metrics_port, Path(flags["config"]), new_serving(home / "unused"))
-        wait_until(started.is_ready, "the pod to be ready", 60, alive=[running])
+        wait_until(started.is_ready, "the pod to be ready", 180, alive=[running])
         yield started
 
 

@@ -21,7 +21,7 @@ from local.processes import free_port, wait_until
 METRIC = "kafka_consumergroup_lag"
 INTERVAL_SECONDS = 1.0
 COOLDOWN_SECONDS = 3
-WAIT_SECONDS = 90.0
+WAIT_SECONDS = 180.0
 MERGE = "application/merge-patch+json"
 KILLED_AFTER = (
     "import os, time; from apiservice.cluster_api.objects import ClusterObjects; "

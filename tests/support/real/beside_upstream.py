@@ -16,8 +16,8 @@ from local.manifests.shipped import NAME
 from local.processes import wait_until
 
 PLACE, THEIR_PLACE = "beside", "others"
-WAIT_SECONDS = 60.0
-ANSWER_SECONDS = 3.0
+WAIT_SECONDS = 180.0
+ANSWER_SECONDS = 6.0
 PROGRAM = f"""
 import socket
 from adapter.reload import settings_watch

@@ -113,7 +113,7 @@ def feed(plane: ControlPlane, folder: Path, namespace: str, hpas: Sequence[FedHp
         served = server.served()
         plane.apply(served)
         try:
-            wait_until(lambda: is_available(plane), "kube-apiserver to find the metrics available", 60)
+            wait_until(lambda: is_available(plane), "kube-apiserver to find the metrics available", 180)
             for hpa in hpas:
                 plane.apply([_target(hpa, namespace)])
                 _report(plane, hpa, namespace, replicas=hpa.replicas, selector=f"app={hpa.name}")

@@ -67,4 +67,4 @@ def wait_until_read(plane: ControlPlane) -> None:
     """Wait until all of it is served."""
     asked = [path("default", LAG, f"group%3D{group}") for group in (*COMMITS, IDLE_GROUP)]
     asked.append(path("default", UNLABELLED_METRIC))
-    wait_until(lambda: all(plane.raw(each)[0] == 200 for each in asked), "the groups to be read", 60)
+    wait_until(lambda: all(plane.raw(each)[0] == 200 for each in asked), "the groups to be read", 180)
