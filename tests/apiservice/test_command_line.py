@@ -27,9 +27,15 @@ pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:D
 SERVERS, PROXIES, CLIENTS = Authority("serving-ca"), Authority("front-proxy-ca"), Authority("kubernetes")
 PROXY, IMPOSTOR = PROXIES.issue("front-proxy-client"), CLIENTS.issue("front-proxy-client")
 AS_AUTOSCALER = {"X-Remote-User": "autoscaler", "X-Remote-Group": "system:authenticated"}
+WATCHED = ("authentication-settings", "autoscalers")
 GROUP = "/apis/external.metrics.k8s.io/v1beta1"
 Given = TypeVar("Given")
 COMMAND = (sys.executable, "-m", "apiservice")
+PATIENT = (
+    *(sys.executable, "-c"),
+    "from apiservice.http import server; server.GRACE_SECONDS = 15.0; from apiservice.__main__ import main; main()",
+)
+"""The command, which after a signal waits longer for callers that are still connected."""
 # Port 1 of the loopback: nobody listens there, and nothing of Kafka is needed here.
 ANYWHERE = ("--bootstrap-servers", "127.0.0.1:1", "--bind-address", "127.0.0.1", "--metrics-bind-address", "127.0.0.1")
 ANY_PORTS = ("--secure-port", "0", "--metrics-port", "0")
@@ -76,13 +82,13 @@ class Serving:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, cluster: FakeCluster, kubeconfig: str | None = None) -> Iterator[Serving]:
+def serving(folder: Path, cluster: FakeCluster, command: tuple[str, ...] = COMMAND) -> Iterator[Serving]:
     certificate, key = SERVERS.issue("x", usages=(SERVER,), dns_names=("localhost",)).write(folder, "tls")
-    (folder / "cluster").write_text(kubeconfig or kubeconfig_text(cluster.port))
+    (folder / "cluster").write_text(kubeconfig_text(cluster.port))
     files = ("--kubeconfig", folder / "cluster", "--tls-cert-file", certificate, "--tls-private-key-file", key)
     log = folder / "log"
     with log.open("w") as stderr:
-        process = subprocess.Popen((*COMMAND, "serve", *ANYWHERE, *ANY_PORTS, *files), stderr=stderr, text=True)
+        process = subprocess.Popen((*command, "serve", *ANYWHERE, *ANY_PORTS, *files), stderr=stderr, text=True)
     try:
         secure, plain = wait_for_ports(process, log)
         yield Serving(process, secure, plain, log, folder, cluster)
@@ -169,7 +175,7 @@ def test_a_renewed_serving_certificate_needs_no_restart(running: Serving) -> Non
 
 
 def test_sigterm_ends_with_status_0_in_time(tmp_path: Path, cluster: FakeCluster) -> None:
-    with serving(tmp_path, cluster) as server:
+    with serving(tmp_path, cluster, PATIENT) as server:
         until(lambda: server.get_plain("/readyz") == 200)
         kept = http.client.HTTPSConnection("127.0.0.1", server.secure, timeout=60, context=client_context(tmp_path))
         with contextlib.closing(kept):
@@ -177,7 +183,9 @@ def test_sigterm_ends_with_status_0_in_time(tmp_path: Path, cluster: FakeCluster
             assert kept.getresponse().read() == b"ok"
             begun = time.monotonic()
             server.process.send_signal(signal.SIGTERM)
-            until(lambda: "stopping: unready" in server.log.read_text())
+            # It is logged a moment before readiness shows it.
+            until(lambda: server.get_plain("/readyz") == 500)
+            assert "stopping: unready" in server.log.read_text()
 
             kept.request("GET", "/readyz")
 
@@ -197,6 +205,7 @@ def test_a_silent_api_server_means_live_but_not_ready(tmp_path: Path) -> None:
         assert server.get_plain("/livez") == 200
         assert server.get_plain("/readyz") == 500
         assert server.get(GROUP, None, {"Authorization": "Bearer good"})[0] == 503
+        until(lambda: all(f"{name}: NotRead" in server.log.read_text() for name in WATCHED))
 
         cluster.failing_with = None
 
@@ -206,7 +215,7 @@ def test_a_silent_api_server_means_live_but_not_ready(tmp_path: Path) -> None:
         assert server.process.wait(60) == 0
         log = server.log.read_text()
     assert "Traceback" not in log
-    for name in ("authentication-settings", "autoscalers"):
+    for name in WATCHED:
         assert log.count(f"{name}: NotRead: they cannot be read") == 1
 
 

@@ -130,8 +130,11 @@ def test_idle_connections_are_closed_at_the_end(tmp_path: Path) -> None:
         assert wait_for_end(running)
 
 
-def test_callers_are_still_served_for_a_while_after_the_signal(running: Running) -> None:
+def test_callers_are_still_served_for_a_while_after_the_signal(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The address stays in kube-apiserver's lists until the news of the pod's end has gone round."""
+    monkeypatch.setattr(server, "GRACE_SECONDS", SECONDS)
     keeping = running.connect(PROXY)
     assert get(keeping)[0] == 200
     running.stop()
@@ -145,9 +148,9 @@ def test_callers_are_still_served_for_a_while_after_the_signal(running: Running)
 
 def test_a_caller_that_connects_while_the_process_drains_is_served(tmp_path: Path) -> None:
     """kube-apiserver connects anew until it knows that this address is gone, and there may be no connection before."""
-    with serving(tmp_path, PATIENT, drain_seconds=1.0) as running:
+    with serving(tmp_path, PATIENT, drain_seconds=4.0) as running:
         running.stop()
-        assert not wait_for_end(running, 0.5)
+        assert not wait_for_end(running, 0.1)
 
         assert get(running.connect(PROXY))[0] == 200
         assert wait_for_end(running)

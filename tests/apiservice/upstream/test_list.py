@@ -47,7 +47,9 @@ def test_a_thread_renews_the_list_and_logs_what_changes(
         wait_until(
             lambda: "does not list its metrics: status 500, no reason" in caplog.text, "the failure in the log", 60
         )
-        assert [each.message for each in conditions.current] == ["requests to it fail"]
+        wait_until(
+            lambda: [each.message for each in conditions.current] == ["requests to it fail"], "the condition", 60
+        )
         beside.other.answer = Answer(body=LIST)
         beside.clock.seconds += live.LIST_SECONDS
         wait_until(lambda: renewing.names_beside(()) != (), "the list", 60)

@@ -154,11 +154,10 @@ def test_a_server_that_does_not_answer_is_asked_again_by_one_read_at_a_time(
     monkeypatch.setattr(client, "ANSWER_SECONDS", 0.2)
     beside.other.answer = frozen = Answer(gate=threading.Event())
     assert [beside.refusal() for _ in range(FAILURES)] == ["does not answer in time"] * FAILURES
-    asked = reads(beside)
     assert beside.upstream.problem == f"{NAME} does not answer in time"
 
-    assert beside.refusal() == f"does not answer in time; it is asked again every {PAUSE_SECONDS:g} s"
-    assert reads(beside) == asked
+    # What was given up may reach the server later, so the read that is not sent has a name of its own.
+    assert beside.refusal("unasked") == f"does not answer in time; it is asked again every {PAUSE_SECONDS:g} s"
     beside.clock.seconds += PAUSE_SECONDS
     assert beside.refusal() == "does not answer in time"
     assert "it is asked again" in beside.refusal()
@@ -170,6 +169,7 @@ def test_a_server_that_does_not_answer_is_asked_again_by_one_read_at_a_time(
     monkeypatch.setattr(client, "ANSWER_SECONDS", 60)
     beside.clock.seconds += PAUSE_SECONDS
     assert [beside.read() for _ in range(2)] == [VALUES] * 2
+    assert not any("unasked" in target for target, _ in beside.other.asked)
 
 
 def test_a_thread_that_still_waits_for_the_server_is_seen_at_the_end(

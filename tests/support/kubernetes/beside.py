@@ -65,9 +65,9 @@ class Beside:
         assert response.status_code == 200
         return bytes(response.body)
 
-    def refusal(self) -> str:
+    def refusal(self, metric: str = "queue") -> str:
         with pytest.raises(UpstreamUnavailable) as caught:
-            self.read()
+            self.read(metric)
         assert status_of(caught.value).code == 503
         return str(caught.value).removeprefix(f"{NAME} ")
 

@@ -26,46 +26,62 @@ class Objects:
         self._events: list[tuple[int, bytes]] = []
         self._watches: list[queue.SimpleQueue[bytes]] = []
         self._with_bookmarks: list[queue.SimpleQueue[bytes]] = []
+        self._lock = threading.RLock()
+        """Held for each change and each look, so that a watch gets every change once."""
+        self.watches = 0
+        """That have begun so far."""
+        self.ends = 0
+        """How often all watches were ended."""
 
     def put(self, changed: Json, event: str = "MODIFIED") -> None:
-        self.version += 1
-        changed = changed | {"metadata": {**changed["metadata"], "resourceVersion": str(self.version)}}
-        self._by_name[changed["metadata"]["name"]] = changed
-        if event == "DELETED":
-            del self._by_name[changed["metadata"]["name"]]
-        self._tell(event, changed)
+        with self._lock:
+            self.version += 1
+            changed = changed | {"metadata": {**changed["metadata"], "resourceVersion": str(self.version)}}
+            self._by_name[changed["metadata"]["name"]] = changed
+            if event == "DELETED":
+                del self._by_name[changed["metadata"]["name"]]
+            self._tell(event, changed)
 
     def move_on(self) -> None:
         """As if other objects had changed: the watches that allow it get a bookmark."""
-        self.version += 1
-        bookmark = _line("BOOKMARK", {"metadata": {"resourceVersion": str(self.version)}})
-        for watch in self._with_bookmarks:
-            watch.put(bookmark)
+        with self._lock:
+            self.version += 1
+            bookmark = _line("BOOKMARK", {"metadata": {"resourceVersion": str(self.version)}})
+            for watch in self._with_bookmarks:
+                watch.put(bookmark)
 
     def page(self, query: Mapping[str, list[str]]) -> Json:
         first, limit = int(query.get("continue", ["0"])[0]), int(query["limit"][0])
-        objects = list(self._by_name.values())
-        rest = str(first + limit) if len(objects) > first + limit else ""
-        metadata = {"resourceVersion": str(self.version), "continue": rest}
+        with self._lock:
+            objects = list(self._by_name.values())
+            rest = str(first + limit) if len(objects) > first + limit else ""
+            metadata = {"resourceVersion": str(self.version), "continue": rest}
         return {"metadata": metadata, "items": objects[first : first + limit]}
 
-    def watch(self, query: Mapping[str, list[str]]) -> "queue.SimpleQueue[bytes]":
+    def watch(self, query: Mapping[str, list[str]], ends_before: int) -> "queue.SimpleQueue[bytes]":
+        """`ends_before`: `ends` when the request came; if all watches were ended since, this one has ended, too."""
         version, watch = int(query["resourceVersion"][0]), queue.SimpleQueue[bytes]()
-        self._watches.append(watch)
-        if query.get("allowWatchBookmarks") == ["true"]:
-            self._with_bookmarks.append(watch)
-        if self.are_old_versions_gone and version < self.version:
-            watch.put(_line("ERROR", {"kind": "Status", "code": 410, "message": "too old resource version"}))
-        for changed_at, event in self._events:
-            if changed_at > version:
-                watch.put(event)
+        with self._lock:
+            self._watches.append(watch)
+            if query.get("allowWatchBookmarks") == ["true"]:
+                self._with_bookmarks.append(watch)
+            if self.are_old_versions_gone and version < self.version:
+                watch.put(_line("ERROR", {"kind": "Status", "code": 410, "message": "too old resource version"}))
+            for changed_at, event in self._events:
+                if changed_at > version:
+                    watch.put(event)
+            if self.ends != ends_before:
+                watch.put(b"")
+            self.watches += 1
         return watch
 
     def end_watches(self) -> None:
         """As an API server does after some minutes."""
-        watches, self._watches, self._with_bookmarks = self._watches, [], []
-        for watch in watches:
-            watch.put(b"")
+        with self._lock:
+            self.ends += 1
+            watches, self._watches, self._with_bookmarks = self._watches, [], []
+            for watch in watches:
+                watch.put(b"")
 
     def _tell(self, event: str, changed: Json) -> None:
         self._events.append((self.version, _line(event, changed)))
@@ -118,11 +134,13 @@ class FakeCluster:
         """Change the ConfigMap and tell those who watch it."""
         self.config_maps.put(_config_map(data))
 
+    @property
+    def all_objects(self) -> list[Objects]:
+        return [self.config_maps, self.hpas, *self.pods.values()]
+
     def end_watches(self) -> None:
-        self.config_maps.end_watches()
-        self.hpas.end_watches()
-        for pods in self.pods.values():
-            pods.end_watches()
+        for each in self.all_objects:
+            each.end_watches()
 
     def review(self, review: dict[str, Any]) -> dict[str, Any]:
         self.reviews.append(review)
@@ -151,11 +169,12 @@ class FakeCluster:
             def do_GET(self) -> None:
                 path, query = urlsplit(self.path).path, parse_qs(urlsplit(self.path).query)
                 cluster.paths.append(self.path)
-                objects = cluster.objects_at(path, query)
-                if cluster.failing_with or objects is None:
-                    self._answer({"message": "as the test says"}, cluster.failing_with or 403)
+                ends = {id(each): each.ends for each in cluster.all_objects}
+                objects, failing_with = cluster.objects_at(path, query), cluster.failing_with
+                if failing_with or objects is None:
+                    self._answer({"message": "as the test says"}, failing_with or 403)
                 elif "watch" in query:
-                    self._follow(objects.watch(query))
+                    self._follow(objects.watch(query, ends.get(id(objects), objects.ends)))
                 else:
                     self._answer(objects.page(query))
 

@@ -85,7 +85,7 @@ class Running:
     def connect(self, shown: Issued | None = None) -> http.client.HTTPConnection:
         """A connection over TLS that ends with the test."""
         context = client_context(self.folder, shown)
-        return self._kept(http.client.HTTPSConnection("127.0.0.1", self.secure, timeout=5, context=context))
+        return self._kept(http.client.HTTPSConnection("127.0.0.1", self.secure, timeout=SECONDS, context=context))
 
     def connect_plain(self) -> http.client.HTTPConnection:
         return self._kept(http.client.HTTPConnection("127.0.0.1", self.plain, timeout=SECONDS))
