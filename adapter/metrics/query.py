@@ -311,6 +311,13 @@ class Metrics:
         """Returns whether a reader in the namespace may read the group."""
         return self._access.may_name(group, self.audience_of(namespace))
 
+    def may_read(self, group: str, namespace: str, metric: str | None) -> bool:
+        """Returns whether a reader in the namespace may read the group, by a named metric of it if that is given."""
+        served = None if metric is None else self.served(metric)
+        if served is None or served.own is None:
+            return self.may_name(group, namespace)
+        return self._access.may_read(served.own, self.audience_of(namespace))
+
     def effort(self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None) -> int:
         """Estimates the cost of a read in the steps of `selection.effort_of`; never fails."""
         served = self._by_name.get(metric.lower())

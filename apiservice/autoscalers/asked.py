@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 from types import MappingProxyType
+from typing import NamedTuple
 
 from adapter.lag.rules import AskedTopics
 from adapter.metrics.demand import BOUND
@@ -15,11 +16,15 @@ _NAMED = {"cluster", "group", "topic"}
 _OF_VALUES = {"partition", BOUND}
 """What chooses among the values of what is named."""
 
-
-GroupRead = tuple[str | None, str]
-"""Cluster, which may be None, and group."""
 NamedGroups = Mapping[str, tuple[str | None, str]]
 """Name of a named metric in lower case -> its cluster, which may be None, and its group."""
+
+
+class GroupRead(NamedTuple):
+    cluster: str | None
+    group: str
+    metric: str | None = None
+    """The named metric that it is read by; None: its name."""
 
 
 def asked_topics(hpa: Autoscaler, named_groups: NamedGroups = MappingProxyType({})) -> tuple[AskedTopics, ...]:
@@ -30,13 +35,17 @@ def asked_topics(hpa: Autoscaler, named_groups: NamedGroups = MappingProxyType({
 
 def groups_read(hpa: Autoscaler, named_groups: NamedGroups) -> frozenset[GroupRead]:
     """Returns the groups of the metrics that the HPA reads, or that it scales by other ones."""
-    given = ((None, hpa.annotations[SHADOW_GROUP]),) if SHADOW_GROUP in hpa.annotations else ()
-    own = (named_groups[metric.name.lower()] for metric in hpa.metrics if metric.name.lower() in named_groups)
+    given = (GroupRead(None, hpa.annotations[SHADOW_GROUP]),) if SHADOW_GROUP in hpa.annotations else ()
+    names = {metric.name.lower() for metric in hpa.metrics} & named_groups.keys()
+    own = (GroupRead(*named_groups[name], name) for name in names)
     selected = (
-        product(named(metric.selector, "cluster") or (None,), named(metric.selector, "group") or ())
+        GroupRead(cluster, group)
         for metric in hpa.metrics
+        for cluster, group in product(
+            named(metric.selector, "cluster") or (None,), named(metric.selector, "group") or ()
+        )
     )
-    return frozenset[GroupRead]().union(given, own, *selected)
+    return frozenset((*given, *own, *selected))
 
 
 def _of_named(hpa: Autoscaler, named_groups: NamedGroups) -> Iterator[AskedTopics]:

@@ -11,6 +11,8 @@ from apiservice.autoscalers.rivals import Rivals, Scaler, scaler_of
 
 Place = tuple[str, str]
 """Namespace and name of an HPA."""
+MayRead = Callable[[str, str, str | None], bool]
+"""Group, namespace, and the named metric by which it is read, if there is one."""
 PATH = "/apis/autoscaling/v2/horizontalpodautoscalers"
 CONSEQUENCE = "meanwhile, a group without commits wakes up only by a rule, or by an HPA that was read before"
 
@@ -20,7 +22,7 @@ class Autoscalers:
 
     `names` returns the metrics that are ours, `named_groups` the groups of the named ones, `serves_custom` whether they
     are also ours as Object and Pods metrics. `ask` receives what all HPAs ask for, first after the first list and then
-    whenever it changes."""
+    whenever it changes. `may_read` says whether a namespace may read a group, by a named metric if that is given."""
 
     def __init__(
         self,
@@ -28,9 +30,10 @@ class Autoscalers:
         ask: Callable[[frozenset[AskedTopics]], None],
         named_groups: Callable[[], NamedGroups] = dict,
         serves_custom: Callable[[], bool] = lambda: True,
+        may_read: MayRead = lambda _group, _namespace, _metric: True,
     ) -> None:
         self._names_now, self._named_groups_now, self._ask = names, named_groups, ask
-        self._serves_custom_now = serves_custom
+        self._serves_custom_now, self._may_read = serves_custom, may_read
         self._sources = ALL_SOURCES
         self._named_groups: NamedGroups = {}
         self._names: frozenset[str] = frozenset()
@@ -40,8 +43,8 @@ class Autoscalers:
         self._asked_at: dict[Place, tuple[AskedTopics, ...]] = {}
         self._asked: frozenset[AskedTopics] = frozenset()
         self._groups_at: dict[Place, frozenset[GroupRead]] = {}
-        self._places: Mapping[GroupRead, Sequence[Place]] = {}
-        """Group -> the HPAs that read its metrics. Replaced as a whole."""
+        self._places: Mapping[tuple[str | None, str], Sequence[tuple[Place, str | None]]] = {}
+        """Cluster and group -> the HPAs that read its metrics, and by which named one. Replaced as a whole."""
 
     @property
     def current(self) -> tuple[Autoscaler, ...]:
@@ -52,13 +55,13 @@ class Autoscalers:
         return Rivals(lambda: tuple(self._scalers.values()))
 
     def replicas_of(self, cluster: str, group: str) -> int | None:
-        """Returns the replicas that all targets have together whose HPAs read metrics of the group; None: there is no
-        such HPA."""
+        """Returns the replicas that all targets have together whose HPAs read metrics of the group, as far as their
+        namespaces may; None: there is no such HPA."""
         replicas = {
             (hpa.namespace, hpa.target): hpa.current_replicas
             for key in ((cluster, group), (None, group))
-            for place in self._places.get(key, ())
-            if (hpa := self._by_place.get(place)) is not None
+            for place, metric in self._places.get(key, ())
+            if (hpa := self._by_place.get(place)) is not None and self._may_read(group, hpa.namespace, metric)
         }
         return sum(replicas.values()) if replicas else None
 
@@ -101,10 +104,10 @@ class Autoscalers:
             self._ask_if_changed()
 
     def _place_groups(self) -> None:
-        places: dict[GroupRead, list[Place]] = {}
+        places: dict[tuple[str | None, str], list[tuple[Place, str | None]]] = {}
         for place, groups in self._groups_at.items():
-            for group in groups:
-                places.setdefault(group, []).append(place)
+            for read in groups:
+                places.setdefault((read.cluster, read.group), []).append((place, read.metric))
         self._places = places
 
     def _ask_if_changed(self) -> None:

@@ -22,6 +22,7 @@ from apiservice.autoscalers.autoscaler import (
     autoscaler_of,
 )
 from apiservice.autoscalers.followed import Autoscalers
+from tests.support import samples
 from tests.support.kubernetes.hpas import LAG, custom, expression, external, hpa
 
 CPU: dict[str, Any] = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}
@@ -291,6 +292,24 @@ def test_the_replicas_of_a_group_in_another_cluster_are_not_its_own() -> None:
 
     assert followed.autoscalers.replicas_of("main", "billing") is None
     assert followed.autoscalers.replicas_of("eu", "billing") == 3
+
+
+@pytest.mark.parametrize("metric", [ORDERS, external(group="billing"), external("required")])
+def test_an_hpa_whose_namespace_may_not_read_the_group_does_not_count(metric: dict[str, Any]) -> None:
+    """Neither by its selector nor by a named metric; others could change the number of replicas by an HPA of theirs."""
+    settings = samples.settings(
+        rules=[{"group": "billing", "namespaces": ["billing"]}],
+        metrics=[{"name": "required", "value": "lag", "group": "billing", "namespaces": ["accounts"]}],
+    )
+    metrics = samples.Answers([samples.view({})], settings).metrics
+    autoscalers = Autoscalers(
+        lambda: (LAG, "required"), lambda _: None, lambda: metrics.named_groups, may_read=metrics.may_read
+    )
+    made = with_replicas("one", 3, metric)
+    in_namespaces = ("billing", "accounts", "shop")
+    autoscalers.listed(iter([made | {"metadata": made["metadata"] | {"namespace": each}} for each in in_namespaces]))
+
+    assert autoscalers.replicas_of("main", "billing") == 3
 
 
 def test_a_named_metric_has_the_replicas_of_its_group() -> None:
