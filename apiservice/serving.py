@@ -302,7 +302,7 @@ def _autoscalers(metrics: LiveMetrics) -> Autoscalers:
         metrics.ask,
         lambda: metrics.current.named_groups,
         lambda: metrics.settings.custom_metrics.register_services,
-        lambda group, namespace, metric: metrics.current.may_read(group, namespace, metric),
+        lambda group, namespace, metric: metrics.current.may_read(group, namespace, metric),  # noqa: PLW0108 - changes with the settings
     )
     metrics.follow_replicas(autoscalers.replicas_of)
     return autoscalers

@@ -3,9 +3,10 @@
 Because ends are read after commits, lag is never negative; it is overstated by at most what was produced in between.
 After a group's commits arrive, its log ends wait at most 0.2 s for those of others, however late other brokers are."""
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
+from weakref import ref
 
 import numpy as np
 
@@ -104,8 +105,7 @@ class Cycle:
         self, watching: Watching, brokers: Brokers, feed: Feed, clock: Clock, memory: MemoryKeeper | None = None
     ) -> None:
         self._watching = watching
-        self._brokers = brokers
-        self._feed, self._clock, self._memory = feed, clock, memory
+        self._brokers, self._feed, self._clock, self._memory = brokers, feed, clock, memory
         self._recalled: ClusterMemory = NOTHING
         self._is_recalled = memory is None
         self._recalled_for: Asked = {}
@@ -116,12 +116,12 @@ class Cycle:
         """Groups for whose members HPAs ask. Replaced by any thread."""
         self.partitions_asked: frozenset[str] = frozenset()
         """Groups whose number of partitions HPAs follow. Replaced by any thread."""
-        self.past: Ring | None = None
+        self._past: Ring | None = None
         """What moved before the first cycle, for the next one to take over. Replaced by any thread."""
+        self._successor: Callable[[], Cycle | None] = lambda: None
         self._began_at = 0.0
         """When the cycle began, in seconds since the epoch."""
-        self._unanswered = 0
-        self._unanswered_since: dict[str, float] = {}
+        self._unanswered, self._unanswered_since = 0, dict[str, float]()
         """Group without rows -> since when its commits could not be read."""
         self._liveness = Liveness(brokers.probe, clock.monotonic)
         self._commits = Commits(brokers, self._liveness, watching)
@@ -149,8 +149,16 @@ class Cycle:
     def follow(self, former: "Cycle") -> None:
         """Takes over what another cycle of this cluster saw of the movement of offsets. Call before the first one."""
         self._rows.follow(former._rows.latest)
-        self._ring, self.past = former._ring, former.past
+        # In this order, no past is lost that is delivered or taken over meanwhile.
+        former._successor = ref(self)
+        self._past, self._ring = former._past or self._past, former._ring
         self._resting = Resting(self._watching.interval, former._resting)
+
+    def precede(self, past: Ring) -> None:
+        """Takes over what moved before the first cycle, here and in the cycle that follows; any thread may call it."""
+        self._past = past
+        if (successor := self._successor()) is not None:
+            successor.precede(past)
 
     def remembered(self, *, everything: bool = False) -> ClusterMemory:
         """Returns what is known of the groups that the settings or HPAs name, or of all; any thread may call it."""
@@ -164,8 +172,9 @@ class Cycle:
         self._began_at = self._clock.time()
         self._rows.follow_clock(self._began_at, self._clock.monotonic())
         self._recall_others()
-        if (past := self.past) is not None:
-            self._ring, self.past = preceded_by(self._ring, past), None
+        if (past := self._past) is not None:
+            self._ring = preceded_by(self._ring, past)
+            self._past = None
         # If a broker fails, leaders and coordinators move, so Metadata is read before it is due.
         has_news = bool(self._liveness.failures) or self._liveness.is_somebody_absent or self._ends.have_moved
         self._liveness.begin_cycle()

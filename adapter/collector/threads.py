@@ -104,7 +104,7 @@ class Collector(Repeating):
 
     def precede(self, past: Ring) -> None:
         """Takes over what moved before the first cycle."""
-        self._cycle.past = past
+        self._cycle.precede(past)
 
     def remembered(self, *, everything: bool = False) -> ClusterMemory:
         return self._cycle.remembered(everything=everything)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adapter.columns import Flags, Indexes, Offsets, Seconds
+from adapter.columns import NEVER, Flags, Indexes, Offsets, Seconds
 from adapter.lag.ring import ENDS, SAME_SECONDS, Past, Ring, Track, past_of
 from adapter.verdicts.waits import LogEnds, last_not_beyond, waited
 
@@ -47,10 +47,16 @@ def _waits(ring: Ring, rows: Indexes, passed: Offsets, received: Seconds) -> tup
     known = np.flatnonzero(counts > 0)
     # Otherwise the log was reset after the row's last good reading, so nothing is known of its age.
     known = known[log.end[place[known]] > passed[known]]
-    waits, is_bound[known] = _waited(log, place[known], passed[known], ring.seam)
+    seam = ring.seam if _has_gap(ring) else NEVER
+    waits, is_bound[known] = _waited(log, place[known], passed[known], seam)
     # The tick of the row's own reading may have been dropped since; then the next one is later than the reading.
     seconds[known] = np.maximum(waits - np.maximum(at[place[known]] / 1e6 - received[known], 0.0), 0.0)
     return seconds, is_bound
+
+
+def _has_gap(ring: Ring) -> bool:
+    """Whether the time without readings lies between two ticks: if one of them was dropped, it is short for its age."""
+    return {ring.seam, ring.resumed} <= {tick.at for tick in ring.ends.ticks}
 
 
 def _waited(log: LogEnds, place: Indexes, passed: Offsets, seam: float) -> tuple[Seconds, Flags]:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from adapter.columns import NO_COMMIT, Flags, Offsets, Seconds
+from adapter.columns import NEVER, Flags, Offsets, Seconds
 from adapter.lag.layout import Layout
 from adapter.lag.ring import (
     COMMITS,
     ENDS,
+    NEVER_READ,
     NOT_SEEN,
     SAME_SECONDS,
     STARTS,
@@ -76,35 +77,37 @@ def _followed_by(ring: Ring, cycle: EarlierCycle) -> Ring:
 
 
 def preceded_by(ring: Ring, earlier: Ring) -> Ring:
-    """Returns the ring with what was seen before its first cycle, in its own layout."""
+    """Returns the ring with what was seen before its first cycle, in its own layout; a ring that has it as it is."""
+    if ring.seam != NEVER:
+        return ring
     earlier = moved_to(earlier, ring.layout)
     return replace(
         ring,
         ends=_preceded(ring.ends, earlier.ends, ENDS),
-        commits=_preceded(ring.commits, earlier.commits, COMMITS, least=NO_COMMIT),
+        commits=_preceded(ring.commits, earlier.commits, COMMITS),
         starts=_preceded(ring.starts, earlier.starts, STARTS),
         seam=earlier.seam,
+        resumed=ring.ends.ticks[0].at if ring.ends.ticks else NEVER,
     )
 
 
-def _preceded(track: Track, earlier: Track, depth: Depth, least: int = 0) -> Track:
-    """`least`: the least number that says something of the offset."""
+def _preceded(track: Track, earlier: Track, depth: Depth) -> Track:
     if not earlier.ticks:
         return track
     last = earlier.ticks[-1]
     is_own, was_seen = track.begun != NOT_SEEN, earlier.begun != NOT_SEEN
-    goes_on = was_seen & ~(is_own & (begins_anew(last.offset, track.begin) | _has_begun_anew(track, least)))
+    goes_on = was_seen & ~(is_own & (begins_anew(last.offset, track.begin) | _has_begun_anew(track)))
     # A row that this process has not read yet goes on with the last offset that the history has.
     ticks = tuple(_filled(tick, last, was_seen & ~is_own) for tick in track.ticks)
     begin, begun = np.where(goes_on, earlier.begin, track.begin), np.where(goes_on, earlier.begun, track.begun)
     return Track(thinned((*earlier.ticks, *ticks), depth), begin, begun)
 
 
-def _has_begun_anew(track: Track, least: int) -> Flags:
-    """Whether a row had an offset before the one that its newest ones belong with."""
+def _has_begun_anew(track: Track) -> Flags:
+    """Whether a row was read before the offset that its newest ones belong with."""
     has = np.zeros(len(track.begun), dtype=bool)
     for tick in track.ticks:
-        has |= (tick.offset >= least) & (tick.received() < track.begun - SAME_SECONDS)
+        has |= (tick.age < NEVER_READ) & (tick.received() < track.begun - SAME_SECONDS)
     return has
 
 

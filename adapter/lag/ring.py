@@ -30,6 +30,9 @@ SAME_SECONDS = 0.001
 """Receipt times that are closer are the same: they are kept with 32 bits."""
 NOT_SEEN = np.inf
 """In `begun`."""
+NEVER_READ = np.float32(1e12)
+"""In `age`: the row had not been read by then, in contrast to one that is known to have no commit. It is finite, so
+that differences are, too."""
 ALL = slice(None)
 
 
@@ -79,6 +82,8 @@ class Ring:
     seam: float = NEVER
     """The offsets received until then were read back from the history, those after it were received by this process;
     NEVER: nothing was read back."""
+    resumed: float = NEVER
+    """When the first cycle of this process decided."""
 
 
 def empty_ring(layout: Layout = NO_LAYOUT) -> Ring:
@@ -183,4 +188,4 @@ def _empty_track(size: int) -> Track:
 
 
 def _nothing(size: int) -> tuple[Offsets, NDArray[np.float32]]:
-    return np.full(size, NOT_KNOWN, dtype=np.int64), np.zeros(size, dtype=np.float32)
+    return np.full(size, NOT_KNOWN, dtype=np.int64), np.full(size, NEVER_READ)

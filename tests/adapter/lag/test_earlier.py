@@ -25,11 +25,15 @@ def lived(cycles: Sequence[Row], begin: float = 0.0) -> Ring:
     """The ring of a process that read these cycles from `begin` seconds since NOW on."""
     ring = empty_ring(LAYOUT)
     for number, one in enumerate(cycles):
-        at = NOW + begin + number * INTERVAL
-        rows = {ORDERS: replace(one, received=at)}
-        snapshot = replace(samples.snapshot(rows), layout=LAYOUT)
-        ring = followed_by(ring, samples.observed(rows, LAYOUT), snapshot, np.full(1, at), at)
+        at = begin + number * INTERVAL
+        ring = lived_on(ring, one, at, received=at)
     return ring
+
+
+def lived_on(ring: Ring, one: Row, at: float, received: float) -> Ring:
+    rows = {ORDERS: replace(one, received=NOW + received)}
+    snapshot = replace(samples.snapshot(rows), layout=LAYOUT)
+    return followed_by(ring, samples.observed(rows, LAYOUT), snapshot, np.full(1, NOW + received), NOW + at)
 
 
 def kept(cycles: Sequence[Row], begin: float = 0.0) -> Ring:
@@ -141,6 +145,29 @@ def test_a_first_commit_after_the_start_continues_nothing() -> None:
     ring = preceded_by(lived([row(None, 100), row(9, 100)], begin=30), kept([row(7, 100), row(8, 100)]))
 
     assert seen(ring.commits) == [(40, 9)]
+
+
+def test_commits_that_the_first_cycle_could_not_read_keep_their_past() -> None:
+    silent = row(0, 100).unknown("broker 2 does not answer")
+    ring = preceded_by(lived([silent, row(9, 100)], begin=30), kept([row(7, 100), row(8, 100)]))
+
+    assert seen(ring.commits) == [(0, 7), (10, 8), (40, 9)]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(20, 400), st.lists(st.floats(0, 8), min_size=1, max_size=5))
+def test_an_age_that_has_become_exact_stays_so(pause: int, late: list[float]) -> None:
+    """A message came while no process ran. Whichever ticks around that time are dropped later, and however long the
+    brokers take to answer, its age is not a bound again."""
+    past, begin = kept([row(0, 10 * number) for number in range(30)]), 290.0 + pause
+    ring, bounds = preceded_by(lived([row(0, 1000)], begin), past), list[bool]()
+    for number in range(1, 120):
+        at, received = begin + number * INTERVAL, begin + number * INTERVAL - late[number % len(late)]
+        ring = lived_on(ring, row(0, 1000 + number), at, received)
+        bounds.append(wait(ring, 500, received)[1])
+
+    assert bounds[-1] is False
+    assert bounds == sorted(bounds, reverse=True)
 
 
 def test_a_partition_that_cannot_be_read_since_the_start_keeps_its_past() -> None:

@@ -7,11 +7,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from adapter.collector.cycle import Cycle
 from adapter.history.clock_mark import ClockMark
 from adapter.history.contract import CLOCK_KEY
 from adapter.history.reading.past import Start, past_of
 from adapter.history.writer import HistoryWriter
 from adapter.lag.earlier import Wanted
+from adapter.lag.rules import Watching
 from adapter.metrics.problems import Reason
 from adapter.settings.models import Settings
 from adapter.telemetry import HistoryTelemetry, Telemetry
@@ -74,15 +76,15 @@ class World:
         rig.clock.seconds, rig.clock.ahead = self.seconds, ahead
         start = self.seconds
         rig.run()
-        self.recall(rig, start, boot)
+        self.recall(rig, rig.cycle, start, boot)
+        self.step(rig)
         return rig
 
-    def recall(self, rig: Rig, start: float, boot: str | None) -> None:
+    def recall(self, rig: Rig, cycle: Cycle, start: float, boot: str | None) -> None:
         layout = rig.view.layout
         wanted = Wanted("main", layout, np.full(len(layout), rig.cycle._rows.is_committed_only.any()))
         mark = ClockMark(boot_id=boot, to_epoch=rig.clock.time() - rig.clock.monotonic())
-        rig.cycle.past = past_of(self.files, wanted, Start(start, mark), DEPTH)
-        self.step(rig)
+        cycle.precede(past_of(self.files, wanted, Start(start, mark), DEPTH))
 
     def step(self, rig: Rig) -> None:
         self.pass_by(10)
@@ -104,6 +106,29 @@ def test_after_a_restart_the_age_of_a_message_that_waits_is_exact() -> None:
     rig = world.begin()
 
     # The log ends passed 1000 ten seconds after NOW.
+    assert age(rig) == pytest.approx(world.seconds - (NOW + 10))
+
+
+@pytest.mark.parametrize("delivered", [0, 1, 2])
+def test_a_past_that_is_read_back_during_a_change_of_the_settings_is_not_lost(delivered: int) -> None:
+    """A new collector is made while the former one still runs, and the past comes before that, after it or both."""
+    world = World()
+    world.live(12)
+    world.pass_by(DOWN_SECONDS)
+    rig, start = Rig(world.cluster, world.settings), world.seconds
+    rig.clock.seconds = start
+    rig.run()
+    former, watching = rig.cycle, Watching(world.settings, "main")
+    new = Cycle(watching, rig.brokers, rig.store.feeds["main"], rig.clock, rig.memory)
+    if delivered != 1:
+        world.recall(rig, former, start, "a")
+    new.follow(former)
+    if delivered != 0:
+        world.recall(rig, former, start, "a")
+    rig.cycle = new
+    world.step(rig)
+    world.step(rig)
+
     assert age(rig) == pytest.approx(world.seconds - (NOW + 10))
 
 
