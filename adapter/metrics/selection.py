@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cache, reduce
+from functools import cache, partial, reduce
+from heapq import nlargest
 from itertools import chain
 from operator import and_
+from os.path import commonprefix
 
 import numpy as np
 
@@ -15,6 +17,8 @@ from adapter.lag.layout import Layout
 from adapter.lag.totals import Totals, totals_of
 from adapter.metrics.requirement import Requirement
 from adapter.metrics.store import ClusterView
+
+MOST_COMPARED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +133,21 @@ def _candidates(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str
     return sorted(group for group in groups if group in view.codes)
 
 
+def _likeliest(name: str, known: Collection[str]) -> list[str]:
+    """Returns the names to compare letter by letter, which takes long: those that begin or end most like this one."""
+    if len(known) <= MOST_COMPARED:
+        return list(known)
+    half = len(name) // 2
+    # A mistake leaves one half of the name as it is.
+    alike = [each for each in known if each.startswith(name[:half]) or each.endswith(name[half:])]
+    return nlargest(MOST_COMPARED, alike, key=partial(_ends_in_common, name))
+
+
+def _ends_in_common(one: str, other: str) -> int:
+    """Returns the number of letters that both begin with, and of those that both end with."""
+    return len(commonprefix((one, other))) + len(commonprefix((one[::-1], other[::-1])))
+
+
 def named(asked: Sequence[Requirement], key: str) -> frozenset[str] | None:
     """Returns the only values of a label that can match; None if the query names none."""
     values = [one.only for one in asked if one.key == key and one.only is not None]
@@ -152,5 +171,5 @@ def of_partitions(layout: Layout, rows: Indexes, asked: Sequence[Requirement]) -
 
 
 def hint(name: str, known: Collection[str], introduction: str) -> str:
-    near = get_close_matches(name, list(known)[:200], n=3) or sorted(known)[:3]
+    near = get_close_matches(name, _likeliest(name, known), n=3) or sorted(known)[:3]
     return f"; {introduction} {', '.join(near)}{', …' if len(known) > len(near) else ''}" if near else ""

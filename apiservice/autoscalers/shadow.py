@@ -50,7 +50,7 @@ class Shadow:
     expected_wait: float | None
     """What would wait, divided by what the members that would be there read in a second."""
     backlog: float | None = None
-    """Messages that would wait."""
+    """Messages that would wait; None: not known, so the expectation begins anew with what really waits."""
     wanted: tuple[tuple[float, int], ...] = ()
     """When which number was required, of the last minutes."""
 
@@ -80,10 +80,10 @@ def looked(before: Shadow | None, look: Look) -> Shadow:
 
 
 def _waiting(before: Shadow, look: Look, seconds: float) -> tuple[float | None, float | None]:
+    if look.arriving is None or look.capacity is None:
+        return None, None
     if before.backlog is None:
         return look.lag, look.wait
-    if look.arriving is None or look.capacity is None:
-        return before.backlog, None
     starting = [number for at, number in before.wanted if at > look.at - START_SECONDS]
     reading = min([before.would_be.replicas, *starting])
     backlog = max(before.backlog + (look.arriving - reading * look.capacity) * seconds, 0.0)

@@ -7,6 +7,7 @@ from adapter.lag.snapshot import State
 from adapter.metrics.problems import NoMatch, Problem, Reason, ValueUnavailable
 from adapter.metrics.query import Metrics
 from adapter.metrics.requirement import Requirement
+from adapter.metrics.selection import hint
 from adapter.metrics.store import Store, silent_view
 from tests.support import samples
 from tests.support.kafka.questions import BILLING, SHIPPING, SILENCE, WITHOUT_ROWS, answers, items
@@ -322,3 +323,10 @@ def test_the_version_changes_with_every_new_view_and_is_in_the_answer() -> None:
 
     assert metrics.version != before
     assert metrics.read("kafka_consumergroup_lag", ()).version == metrics.version
+
+
+@pytest.mark.parametrize("typo", ["paymentz-consumer-4711", "payments-consumr-4711", "payments-consumer-47111"])
+def test_a_misspelt_name_is_compared_with_all_groups_however_many_there_are(typo: str) -> None:
+    names = [f"payments-consumer-{number:04}" for number in range(5000)] + [f"mail-{n}" for n in range(500)]
+
+    assert "payments-consumer-4711" in hint(typo, names, "known groups are")

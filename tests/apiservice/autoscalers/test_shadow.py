@@ -22,7 +22,7 @@ ORDERS = external(group="billing", topic="orders")
 STEP = 15.0
 
 
-def look(at: int, required: int | None, replicas: int = 3, arriving: float = 0.0, **other: float | None) -> Look:
+def look(at: int, required: int | None, replicas: int = 3, arriving: float | None = 0.0, **other: float | None) -> Look:
     values: dict[str, float | None] = {"capacity": 10.0, "wait": 1.0, "lag": 0.0, **other}
     return Look(STEP * at, replicas, required, arriving, **values)
 
@@ -74,6 +74,17 @@ def test_what_is_not_known_is_not_shown_and_changes_no_replicas() -> None:
     shadow = followed([look(0, 5), look(1, None, arriving=1.0, capacity=None, wait=None)])
 
     assert (shadow.would_be.replicas, shadow.expected_wait, shadow.observed_wait) == (3, None, None)
+
+
+def test_while_the_rates_are_unknown_nothing_is_expected_and_then_what_really_waits() -> None:
+    """What would have come and been read in between is not known."""
+    unknown = [look(at, 3, arriving=None, lag=5000.0) for at in (2, 3)]
+    shadow = followed([look(0, 3, arriving=50.0), look(1, 3, arriving=50.0), *unknown])
+    again = looked(shadow, look(4, 3, arriving=50.0, lag=700.0, wait=20.0))
+
+    assert (shadow.backlog, shadow.expected_wait) == (None, None)
+    assert (again.backlog, again.expected_wait) == (700.0, 20.0)
+    assert looked(again, look(5, 3, arriving=50.0)).backlog == 1000.0
 
 
 def test_what_waits_is_expected_only_from_when_the_lag_is_known() -> None:
