@@ -92,7 +92,8 @@ class MemoryKeeper(Repeating):
             # Of the groups that Kafka still reports, others may have room each time.
             waiting = {key for key in self._left_out if key in known and known[key].seen_at >= live_since}
             if waiting.union(left_out).issuperset(news):
-                written, left_out = text, [key for key in known if key not in found]
+                candidates = known.keys() & {*self._left_out, *left_out}
+                written, left_out = text, [key for key in candidates if _lacks(found.get(key), known[key])]
             return written
 
         try:
@@ -128,3 +129,8 @@ class MemoryKeeper(Repeating):
             self._conditions.fails(MEMORY, "LinesDropped", message, details=some_of(bad_lines))
         else:
             self._conditions.holds(MEMORY)
+
+
+def _lacks(written: GroupMemory | None, known: GroupMemory) -> bool:
+    """Whether a group, or what its members can read, was left out."""
+    return written is None or (not written.windows and bool(known.windows))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import starmap
 from typing import Annotated
 
@@ -47,18 +48,30 @@ def loads(text: str, now: float) -> tuple[dict[Key, GroupMemory], list[str]]:
 
 
 def dumps(memory: Mapping[Key, GroupMemory]) -> tuple[str, list[Key]]:
-    """Returns the text, and the groups that have no room: those seen last, because Kafka may still report them."""
-    lines: list[str] = []
+    """Returns the text, and the groups that have no room: those seen last, because Kafka may still report them.
+
+    What members can read is written last, where there is room, because it can be learned again."""
+    lines: dict[Key, str] = {}
     left_out: list[Key] = []
     room = MOST_BYTES
-    for key, group in sorted(memory.items(), key=lambda item: (item[1].seen_at, item[0])):
-        line = _line(key, group)
+    in_order = sorted(memory.items(), key=lambda item: (item[1].seen_at, item[0]))
+    for key, group in in_order:
+        line = _line(key, replace(group, windows=()))
         if len(line) > min(room, MOST_LINE_BYTES):
             left_out.append(key)
             continue
         room -= len(line) + len(",\n")
-        lines.append(line)
-    return "[\n" + ",\n".join(lines) + "\n]", left_out
+        lines[key] = line
+    for key, group in in_order:
+        if group.windows and key in lines:
+            line = _line(key, group)
+            longer = len(line) - len(lines[key])
+            if longer > room or len(line) > MOST_LINE_BYTES:
+                left_out.append(key)
+                continue
+            room -= longer
+            lines[key] = line
+    return "[\n" + ",\n".join(lines.values()) + "\n]", left_out
 
 
 def _line(key: Key, group: GroupMemory) -> str:

@@ -61,10 +61,15 @@ class Capacities:
             known = self._learned[cluster, group] = windows, learned
         return known[1]
 
-    def recall(self, windows: Windows) -> None:
-        """Takes over what another process has learned."""
+    def recall(self, cluster: str, windows: Mapping[str, tuple[BusyWindow, ...]]) -> None:
+        """Takes over what is remembered of a cluster's groups, and forgets those that are neither among them nor in the
+        latest view."""
         with self._lock:
-            self._add((key, own) for key, own in windows.items() if own)
+            followed = self._followed.get(cluster)
+            known = windows.keys() | (followed.layout.codes.keys() if followed else ())
+            self._windows = {key: own for key, own in self._windows.items() if key[0] != cluster or key[1] in known}
+            self._learned = {key: each for key, each in self._learned.items() if key in self._windows}
+            self._add(((cluster, group), own) for group, own in windows.items() if own)
 
     def look(self, views: Iterable[ClusterView], wants: Wants, interval: float) -> None:
         """Follows the latest views, whose cycles are `interval` seconds apart; call it every few seconds.

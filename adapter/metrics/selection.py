@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache, partial, reduce
 from heapq import nlargest
-from itertools import chain
+from itertools import chain, takewhile
 from operator import and_
-from os.path import commonprefix
 
 import numpy as np
 
@@ -145,7 +144,8 @@ def _likeliest(name: str, known: Collection[str]) -> list[str]:
 
 def _ends_in_common(one: str, other: str) -> int:
     """Returns the number of letters that both begin with, and of those that both end with."""
-    return len(commonprefix((one, other))) + len(commonprefix((one[::-1], other[::-1])))
+    beginnings, ends = zip(one, other, strict=False), zip(reversed(one), reversed(other), strict=False)
+    return sum(len(list(takewhile(lambda pair: pair[0] == pair[1], pairs))) for pairs in (beginnings, ends))
 
 
 def named(asked: Sequence[Requirement], key: str) -> frozenset[str] | None:

@@ -100,10 +100,12 @@ class LiveMetrics:
     @property
     def remembered(self) -> dict[str, ClusterMemory]:
         """Returns what each cluster's collector knows of the groups that the settings or HPAs name."""
-        seen = {name: collector.remembered() for name, collector in self._current.collectors.items()}
+        collectors = self._current.collectors
+        seen = {name: collector.remembered() for name, collector in collectors.items()}
         learned: dict[str, dict[str, GroupMemory]] = {name: {} for name in seen}
         for (cluster, group), windows in self._capacities.windows.items():
-            if cluster in seen and self.settings.has_objective(group):
+            # A group that is gone is no longer named, so it is forgotten like others.
+            if cluster in seen and group in collectors[cluster].feed.view.codes and self.settings.has_objective(group):
                 learned[cluster][group] = GroupMemory(windows=windows)
         return {name: merged(seen[name], learned[name]) for name in seen}
 
@@ -138,7 +140,7 @@ class LiveMetrics:
             memory = self.memory.of(cluster)
             if memory is not self._recalled.get(cluster):
                 self._recalled[cluster] = memory
-                self._capacities.recall({(cluster, group): one.windows for group, one in memory.items()})
+                self._capacities.recall(cluster, {group: one.windows for group, one in memory.items()})
         self.current.look()
         return LOOK_SECONDS
 

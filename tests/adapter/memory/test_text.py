@@ -1,12 +1,14 @@
 """The text in which the memory is kept: what it has room for, when it is written, and how two of them are merged."""
 
+from dataclasses import replace
+
 import pytest
 
 from adapter.conditions import Conditions
 from adapter.errors import AdapterError, StateNotPersistable
 from adapter.lag.saturation import BusyWindow
 from adapter.memory.keeper import LIVE_SECONDS, ROUND_SECONDS, UNNAMED_SECONDS, MemoryKeeper
-from adapter.memory.text import dumps, loads
+from adapter.memory.text import MOST_BYTES, dumps, loads
 from adapter.memory.value import GroupMemory, LastCommit, Reads, merged
 from adapter.metrics.problems import Reason
 from tests.support import samples
@@ -311,6 +313,34 @@ def test_spans_in_which_members_were_busy_are_kept_and_merged() -> None:
 
     assert (found[KEY].windows, bad) == ((early,), [])
     assert merged(found, {KEY: GroupMemory(windows=(late,))})[KEY].windows == (early, late)
+
+
+def busy_groups() -> dict[str, GroupMemory]:
+    windows = tuple(BusyWindow(NOW - 60.0 * ago, 60.0, 51.25, 3075.0, 6) for ago in range(99, 39, -1))
+    return {f"{n}{chr(1) * 14_600}": replace(group(LastCommit(NOW, 1)), windows=windows) for n in range(9)}
+
+
+def test_busy_spans_take_no_room_from_other_memory() -> None:
+    """There is room for nine groups, and for the spans of some of them."""
+    many = {("main", name): one for name, one in busy_groups().items()}
+    text, left_out = dumps(many)
+    found, _ = loads(text, NOW)
+
+    assert found.keys() == many.keys()
+    assert {key for key, one in found.items() if not one.windows} == set(left_out)
+    assert 0 < len(left_out) < 9
+    assert len(text) < MOST_BYTES + 10
+
+
+def test_busy_spans_without_room_are_said_once_and_not_written_again_and_again() -> None:
+    shelf, conditions, many = Shelf(), Conditions(), busy_groups()
+    keeper = MemoryKeeper(lambda: {"main": many}, samples.SteppedClock(), conditions, shelf.exchange)
+    reasons = []
+    for _ in range(3):
+        keeper.run_once()
+        reasons += [each.reason for each in conditions.current]
+
+    assert (shelf.writes, reasons) == (1, ["NoRoom"] * 3)
 
 
 def test_a_line_without_busy_spans_is_read() -> None:

@@ -86,9 +86,27 @@ def test_what_another_process_has_learned_is_taken_over() -> None:
     one, other = Following(), Following()
     one.go_on(61, "billing")
 
-    other.capacities.recall(one.capacities.windows)
+    other.capacities.recall("main", {"billing": one.capacities.windows["main", "billing"]})
 
     assert other.capacities.of("main", "billing") == one.capacities.of("main", "billing")
+
+
+def test_a_group_is_forgotten_once_kafka_does_not_know_it_and_nothing_is_remembered_of_it() -> None:
+    following = Following()
+    following.go_on(8, "billing")
+    learned = following.capacities.windows["main", "billing"]
+
+    following.capacities.recall("main", {})
+    in_view = {**following.capacities.windows}
+    following.capacities.look([view({("mail", "orders", 0): row(1, 1)})], following.wants, INTERVAL)
+    following.capacities.recall("main", {"billing": learned})
+    in_memory = {**following.capacities.windows}
+    following.capacities.recall("eu", {})
+    following.capacities.recall("main", {})
+
+    assert in_view == in_memory == {("main", "billing"): learned}
+    assert following.capacities.windows == {}
+    assert following.capacities.of("main", "billing") is None
 
 
 def test_cycles_over_a_cluster_teach_what_a_member_can_read() -> None:

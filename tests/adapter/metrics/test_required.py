@@ -188,7 +188,7 @@ def test_a_learned_capacity_counts_instead_of_the_hint() -> None:
     windows = tuple(BusyWindow(EPOCH - 60.0 * at, 60.0, 50.0, 3000.0, 6) for at in range(20, 0, -1))
     hinted = reader.number("capacity"), reader.labels("capacity")
 
-    reader.capacities.recall({("main", "billing"): windows})
+    reader.capacities.recall("main", {"billing": windows})
 
     assert hinted == (100, {"source": "hint"})
     assert (reader.number("capacity"), reader.number()) == (50, 8)
@@ -198,9 +198,8 @@ def test_a_learned_capacity_counts_instead_of_the_hint() -> None:
 def test_too_few_windows_show_no_capacity() -> None:
     settings = by_rule()
     reader = Reader(settings, moving(settings, EVENLY))
-    reader.capacities.recall(
-        {("main", "billing"): tuple(BusyWindow(EPOCH - 60.0 * at, 60.0, 50.0, 3000.0, 6) for at in range(9))}
-    )
+    windows = tuple(BusyWindow(EPOCH - 60.0 * at, 60.0, 50.0, 3000.0, 6) for at in range(9))
+    reader.capacities.recall("main", {"billing": windows})
 
     assert reader.reasons("capacity", BILLING) == [Reason.CAPACITY_UNKNOWN]
 

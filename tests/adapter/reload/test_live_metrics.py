@@ -323,8 +323,8 @@ def test_a_cluster_that_cannot_be_read_keeps_no_process_unready_for_long(
 @pytest.mark.usefixtures("opened")
 def test_what_one_member_can_read_is_kept_over_restarts() -> None:
     windows = tuple(BusyWindow(time.time() - 60.0 * ago, 60.0, 50.0, 3000.0, 6) for ago in range(12, 0, -1))
-    kept = [dumps({("main", "billing"): GroupMemory(windows=windows)})[0]]
-    objective = {"group": "billing", "topics": ["orders"], "objective": {"maxWait": "30s"}}
+    kept = [dumps({("main", group): GroupMemory(windows=windows) for group in ("billing", "gone")})[0]]
+    objective = {"groups": ".*", "objective": {"maxWait": "30s"}}
 
     def exchange(changed: Callable[[str], str]) -> None:
         kept[0] = changed(kept[0])
@@ -341,6 +341,8 @@ def test_what_one_member_can_read_is_kept_over_restarts() -> None:
         live.start()
         try:
             wait_until(lambda live=live: capacity(live) == 50.0)  # type: ignore[misc]  # of this turn
+            assert live.remembered["main"]["billing"].windows
+            assert "gone" not in live.remembered["main"], "nothing names it, so it is forgotten after a day"
         finally:
             live.stop(60.0)
             live.memory.run_once(is_last=True)

@@ -33,6 +33,14 @@ def group(**values: str) -> Series:
     }
 
 
+def of_topics(**topics: dict[str, str]) -> Series:
+    return {
+        name.replace("{", f'{{topic="{topic}", '): value
+        for topic, values in topics.items()
+        for name, value in group(**values).items()
+    }
+
+
 def own(name: str, value: str, **labels: str) -> Series:
     """Of the adapter's own metrics."""
     text = ", ".join(f'{key}="{each}"' for key, each in {"namespace": "lag", **labels}.items())
@@ -90,8 +98,8 @@ CASES = {
     ),
     "KafkaLagAdapterGroupUnknown": Case(group(known=f"0{STEADY}"), group(known="0x5 1x40")),
     "KafkaLagAdapterGroupNotConsumed": Case(
-        group(consumption_rate=f"0{STEADY}", production_rate=f"5{STEADY}"),
-        group(consumption_rate=f"1{STEADY}", production_rate=f"5{STEADY}"),
+        group(consumption_rate=f"0{STEADY}", production_rate=f"5{STEADY}", lag=f"7{STEADY}"),
+        group(consumption_rate=f"1{STEADY}", production_rate=f"5{STEADY}", lag=f"7{STEADY}"),
     ),
     "KafkaLagAdapterGroupWithoutMembers": Case(
         group(members=f"0{STEADY}", lag=f"7{STEADY}"), group(members=f"0{STEADY}", lag=f"0{STEADY}")
@@ -131,12 +139,21 @@ def expected(alert: str, series: Series, *, fires: bool) -> dict[str, Any]:
     }
 
 
+ONE_TOPIC_UNKNOWN = group(members=f"2{STEADY}") | of_topics(
+    orders={"consumption_rate": f"0{STEADY}", "production_rate": f"5{STEADY}", "lag": f"7{STEADY}"},
+    returns={"production_rate": f"5{STEADY}", "lag": f"7{STEADY}"},
+)
+"""A group consumes nothing of one topic, and nobody knows how much of the other one."""
+
+
 def test_each_alert_fires_when_it_should_and_not_otherwise(tmp_path: Path) -> None:
     tests = [
         expected(alert, series, fires=fires)
         for alert, case in CASES.items()
         for fires, series in ((True, case.fires), (False, case.quiet))
     ]
+    consuming = ("KafkaLagAdapterGroupNotConsumed", "KafkaLagAdapterGroupStuck")
+    tests += [expected(alert, ONE_TOPIC_UNKNOWN, fires=False) for alert in consuming]
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(RULES))
     file = tmp_path / "tests.yaml"
     file.write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": tests}))
