@@ -138,7 +138,7 @@ def _in_order(asking: Sequence[Autoscaler], lines: Sequence[GroupLine], metrics:
         place_of.setdefault(line.group, place)
 
     def urgency(autoscaler: Autoscaler) -> tuple[int, str, str]:
-        places = [place_of.get(group, -1) for _, group in groups_read(autoscaler, metrics.named_groups)]
+        places = [place_of.get(read.group, -1) for read in groups_read(autoscaler, metrics.named_groups)]
         return min(places, default=len(lines)), *autoscaler.place
 
     return sorted(asking, key=urgency)
@@ -148,7 +148,7 @@ def _by_group(asking: Sequence[Autoscaler], metrics: Metrics) -> Mapping[tuple[s
     """Returns those that read a group; the cluster may be None."""
     of_groups: defaultdict[tuple[str | None, str], list[Autoscaler]] = defaultdict(list)
     for each in asking:
-        for group in groups_read(each, metrics.named_groups):
+        for group in {(read.cluster, read.group) for read in groups_read(each, metrics.named_groups)}:
             of_groups[group].append(each)
     return of_groups
 
