@@ -29,7 +29,7 @@ from tests.support.real.applied import pod_of
 from tests.support.real.in_image import Reached, in_image
 
 GROUP = "ledger"
-ENDS_WITHIN_SECONDS = 10.0
+ENDS_WITHIN_SECONDS = 15.0
 """After the shutdown delay."""
 
 

@@ -24,7 +24,7 @@ def test_a_short_throttle_is_waited_for(fake: WireFake, versions: dict[int, tupl
         running.wait_for_cycles(3)
         fake.kafka.commits["mail"]["letters", 0] = 2
         running.wait_for_lag(18, "mail")
-        assert not running.causes("billing") | running.causes("mail")
+        running.wait_for(lambda: not running.causes("billing") | running.causes("mail"))
     watcher.check()
 
 

@@ -36,7 +36,7 @@ def test_an_unexpected_error_is_said_and_does_not_end_the_thread(
     client = Tokens(Login("OAUTHBEARER"), TokenRequest("http://idp/token", None, {}, trusting([])))
     client.start()
     try:
-        wait_until(lambda: bool(client._token), "a token after the error", 30)
+        wait_until(lambda: bool(client._token), "a token after the error", 120)
         assert client.token() == "token"
     finally:
         client.close()

@@ -61,7 +61,7 @@ def test_sigterm_leaves_the_very_offsets_in_a_file(one_broker: Kafka, kubeconfig
         seen = counted(running, "buffered_rows")
         wait_until(lambda: counted(running, "buffered_rows") >= seen + 6, "three samples more", 180)
         running.process.send(signal.SIGTERM)
-        assert running.process.wait(END_SECONDS) == 0
+        assert running.process.wait(180) == 0
 
     every_row = kept(tmp_path / "history")
     after = datetime.datetime.now(datetime.UTC)

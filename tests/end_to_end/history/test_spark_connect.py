@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from local.processes import scratch
+from local.processes import scratch, wait_until
 from local.spark.connect import ConnectServer, connect_server
 from spark.pipeline.compact import compact
 from spark.storage.local import LocalFiles
@@ -72,15 +73,21 @@ def test_both_commands_make_the_same_as_in_a_session_of_their_own_and_the_sql_ta
     assert (compacted.returncode, told.returncode) == (0, 0), compacted.stderr + told.stderr
     assert tables_of(there) == tables_of(here) != {}
     assert report_in(tmp_path / "report-there") == report_in(tmp_path / "report-here")
-    executions = server.asked("sql?details=true&planDescription=false&length=1000")
-    figures = [nodes_of(each) for each in executions]
-    kernels = [each["MapInArrow"] for each in figures if "MapInArrow" in each]
-    assert len(kernels) >= 5, figures
-    for metric in ("number of output rows", "data returned from Python workers", "time to run Python workers"):
-        assert all(kernel.get(metric) for kernel in kernels), kernels
-    tags = {tag for job in server.asked("jobs") for tag in job.get("jobTags", ())}
+    # The UI hears of what has ended a moment later.
+    wait_until(lambda: has_figures_of_kernels(server), "the figures of the kernels in the SQL tab", LIMIT_SECONDS)
     for said in ("deltas 20", "hourly daily and minutes 20", "samples of totals"):
-        assert any(said in tag for tag in tags), tags
+        wait_until(partial(has_tag, server, said), f"a job with the tag {said}", LIMIT_SECONDS)
+
+
+def has_figures_of_kernels(server: ConnectServer) -> bool:
+    executions = server.asked("sql?details=true&planDescription=false&length=1000")
+    kernels = [nodes["MapInArrow"] for nodes in map(nodes_of, executions) if "MapInArrow" in nodes]
+    metrics = ("number of output rows", "data returned from Python workers", "time to run Python workers")
+    return len(kernels) >= 5 and all(kernel.get(metric) for kernel in kernels for metric in metrics)
+
+
+def has_tag(server: ConnectServer, words: str) -> bool:
+    return any(words in tag for job in server.asked("jobs") for tag in job.get("jobTags", ()))
 
 
 NOTEBOOK = """
@@ -112,7 +119,7 @@ def test_a_server_that_does_not_answer_is_named_at_once(tmp_path: Path) -> None:
     (tmp_path / "samples/date=2026-11-20/hour=06/w-20261120T060000Z.parquet").write_bytes(b"x")
     asked = [sys.executable, "-m", "spark", "compact", "--history", str(tmp_path), "--remote", "sc://127.0.0.1:1"]
 
-    ended = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=60)
+    ended = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS)
 
     assert ended.returncode == 2
     assert ended.stderr.splitlines()[-1] == "kafka-lag-report: sc://127.0.0.1:1 cannot be reached: Connection refused"

@@ -192,7 +192,7 @@ class Counted:
 
 def waited(task: Counted) -> None:
     """Until the watcher has seen the tasks before."""
-    wait_until(task.marker.exists, "the watcher to see the task before", 30)
+    wait_until(task.marker.exists, "the watcher to see the task before", 180)
 
 
 @pytest.mark.parametrize("way", ["rdd", "dataframe"])

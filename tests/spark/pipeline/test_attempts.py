@@ -96,7 +96,7 @@ def test_hours_are_published_while_later_ones_are_still_made(tmp_path: Path, mon
 
     def made(task: Any, hour: Any, before: Any) -> Any:  # noqa: ANN401 -- as it is called
         if hour.name.endswith(names[-1]):
-            wait_until(lambda: bool(list(tmp_path.glob(f"hours/*/{names[0]}/_record.json"))), "the first hour", 30)
+            wait_until(lambda: bool(list(tmp_path.glob(f"hours/*/{names[0]}/_record.json"))), "the first hour", 180)
         return make(task, hour, before)
 
     monkeypatch.setattr(hour_task, "_make", made)

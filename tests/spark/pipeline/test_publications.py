@@ -17,7 +17,7 @@ from tests.support.history.real_bucket import RealBucket
 from tests.support.history.written_history import sample, write
 
 HOURS = (6, 7, 8, 9)
-SECONDS = 30
+SECONDS = 180
 
 
 def run(bucket: RealBucket) -> CompactionResult:

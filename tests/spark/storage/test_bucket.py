@@ -93,7 +93,7 @@ def test_a_run_that_publishes_has_more_connections_than_pyarrow_opens_by_itself(
 ) -> None:
     """By itself it opens 25. The store answers no copy before all of two folders have begun."""
     names = [f"part-{number:02}.parquet" for number in range(20)]
-    all_have_begun = Barrier(2 * len(names), timeout=30)
+    all_have_begun = Barrier(2 * len(names), timeout=180)
 
     def wait(method: str, path: str) -> None:
         if method == "PUT" and path.endswith(".parquet"):

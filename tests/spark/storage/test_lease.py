@@ -107,8 +107,10 @@ def test_a_run_that_was_killed_is_forgotten(real_bucket: RealBucket) -> None:
     with holder(real_bucket.location) as first:
         first.process.kill()
         first.process.wait()
+        killed_at = time.monotonic()
 
-        assert not can_be_reserved(real_bucket.location)
+        # A busy machine may take longer to ask than the reservation lasts.
+        assert not can_be_reserved(real_bucket.location) or time.monotonic() - killed_at > EXPIRY_SECONDS / 2
         wait_until(lambda: can_be_reserved(real_bucket.location), "the reservation to expire", 60)
 
 
