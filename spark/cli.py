@@ -87,12 +87,13 @@ def report_command(  # noqa: PLR0913, PLR0917 - an argument is an option
         str, typer.Option(metavar="ZONE", help="Time zone of hours and weekdays, such as Europe/Berlin.")
     ] = "UTC",
     max_wait: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="DURATION",
-            help="How long a message may wait, such as 90s or 5m. Sets thresholds and the recommended HPA.",
+            help="How long a message may wait, such as 90s or 5m. Sets thresholds and the recommended HPA. "
+            "Default: 60s, or longer where samples are too rare for it.",
         ),
-    ] = "60s",
+    ] = None,
     threshold: Annotated[
         int | None,
         typer.Option(
@@ -147,7 +148,13 @@ def replay_command(  # noqa: PLR0913, PLR0917 - an argument is an option
     cluster: Annotated[
         str | None, typer.Option(metavar="NAME", help="Where several clusters have a group of this name.")
     ] = None,
-    max_wait: Annotated[str, typer.Option(metavar="DURATION", help="How long a message may wait.")] = "60s",
+    max_wait: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="How long a message may wait. Default: 60s, or longer where samples are too rare for it.",
+        ),
+    ] = None,
     since: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="Start of the range, in --timezone.")
     ] = None,

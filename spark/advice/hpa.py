@@ -86,6 +86,17 @@ def loop_delay(interval_seconds: float) -> float:
     return interval_seconds + HPA_PERIOD_SECONDS + START_SECONDS + JOIN_SECONDS
 
 
+def shortest_wait(interval_seconds: float) -> float:
+    """The shortest that an HPA on lag can keep; a multiple of ten seconds. `interval_seconds`: between two samples."""
+    return 10.0 * math.ceil(MARGIN * SETTLES * loop_delay(interval_seconds) / 10)
+
+
+def _longest_interval(seconds: float) -> int:
+    """Between two samples, for which a target for so many seconds of work settles; 0: none is short enough."""
+    longest = math.floor(seconds / SETTLES - loop_delay(0))
+    return longest // 5 * 5 if longest >= 5 else max(0, longest)
+
+
 def _target(group: Group, load: Load, findings: tuple[Finding, ...]) -> Target:
     """The target that keeps the agreed wait and the thresholds."""
     refusal = _refusal(load, findings)
@@ -106,7 +117,7 @@ def _target(group: Group, load: Load, findings: tuple[Finding, ...]) -> Target:
             f"No HPA on lag keeps a wait of {wait}: a replica that the lag asks for works "
             f"{formatting.duration(delay)} later ({_delay_in_words(group)}), and with a target for less than "
             f"{formatting.duration(SETTLES * delay)} of work the replicas never settle. Allow a wait of "
-            f"{formatting.duration(10 * math.ceil(MARGIN * SETTLES * delay / 10))}, sample more often, or {instead}",
+            f"{formatting.duration(shortest_wait(group.interval_seconds))}, {_more_often(seconds)}or {instead}",
         )
     if group.commit_seconds is not None and group.commit_seconds > COMMITS_OF_TARGET * seconds:
         return Target(
@@ -124,6 +135,11 @@ def _target(group: Group, load: Load, findings: tuple[Finding, ...]) -> Target:
         f"{formatting.share(TOLERANCE)}. The replicas settle with {formatting.duration(SETTLES * delay)} or more "
         f"({_delay_in_words(group)}).",
     )
+
+
+def _more_often(seconds: float) -> str:
+    longest = _longest_interval(seconds)
+    return f"take a sample at least every {longest} s, " if longest else ""
 
 
 def _wait(group: Group, promised: float) -> str:
@@ -167,7 +183,7 @@ def _enough(load: Load) -> int:
 def _instead(load: Load) -> str:
     number = _enough(load)
     is_enough = number * load.per_member >= load.steepest
-    return f"keep {formatting.plural(number, 'replica')}, " + (
+    return f"run {formatting.plural(number, 'replica')} all the time, " + (
         "enough for the busiest five minutes."
         if is_enough
         else "one for each partition, although the busiest five minutes bring more than they can do."

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 from spark.tables.layout import HOUR
 
 MAX_WAIT_SECONDS = 60.0
+"""Unless people agree on another one, or samples are too rare for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class Agreement:
     """Of single topics."""
     owner: str = ""
     pauses: tuple[Pause, ...] = ()
+    has_wait: bool = False
+    """Whether people agreed on the longest wait."""
 
     def threshold_of(self, topic: str) -> int | None:
         return self.thresholds.get(topic, self.threshold)

@@ -8,30 +8,34 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
-class SlowPartition:
-    """Hours in which one partition had most of its topic's lag, and no more than its fair share of the messages."""
+class SlowPartitions:
+    """Hours in which one partition, or a few together, had most of their topic's lag, and none of them more than its
+    fair share of the messages."""
 
-    partition: int
+    partitions: tuple[int, ...]
+    """In the hour with the most lag, as are the lag and the shares."""
     since: datetime
     until: datetime
     """The end of the last of these hours."""
     hours: int
     lag: int
-    """In the hour with the most lag, as are the shares."""
     lag_share: float
     """Of the topic's lag."""
     produced_share: float
     """Of the topic's messages."""
-    owner: str | None
-    """The member that it was assigned to, as far as it is known."""
+    owners: tuple[str, ...]
+    """The members that they were assigned to in the last hour, as far as these are known."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadTopic:
-    """Since this hour no member reads any partition of the topic, although members read other topics."""
+    """No member reads any partition of the topic, although members read other topics."""
 
     since: datetime
     produced: int
+    """In whole hours since then."""
+    lag: int
+    """In the last hour; 0 as well if it is not known."""
     was_read: bool
     """Whether members read it before, within the range."""
 
@@ -54,7 +58,7 @@ class HotHours:
 class TopicIncidents:
     """None: there was none."""
 
-    slow: SlowPartition | None = None
+    slow: SlowPartitions | None = None
     unread: UnreadTopic | None = None
     hot: HotHours | None = None
     uncommitted_produced: int = 0

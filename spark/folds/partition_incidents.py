@@ -12,7 +12,11 @@ from spark.tables.columns import UNKNOWN, Ints, TableRows, Values, begins_of
 from spark.tables.contract import HOUR_MICROS
 
 MOST_OF_THE_LAG = 0.8
-"""Of a topic's lag: a partition that has as much is the cause."""
+"""Of a topic's lag: a partition, or a few together, that have as much are the cause."""
+MOST_SLOW = 3
+"""Partitions that are slow together, and no more than half of the topic's."""
+FAR_ABOVE = 4
+"""Times the largest lag of the others: the least of each slow partition's, so that chance makes none slow."""
 FAIR = 2.0
 """Times the equal share of what is produced. A partition that gets more is hot, and its lag no wonder."""
 FEW_MESSAGES = 100
@@ -21,20 +25,22 @@ ONE_INCIDENT_HOURS = 3
 """Between two hours of one incident."""
 _TIME = pa.timestamp("us", tz="UTC")
 SLOW = {
-    "partition": pa.int32(),
+    "partitions": pa.list_(pa.int32()),
     "since": _TIME,
     "until": _TIME,
     "hours": pa.int64(),
     "lag": pa.int64(),
     "lag_share": pa.float64(),
     "produced_share": pa.float64(),
-    "owner": pa.string(),
+    "owners": pa.list_(pa.string()),
 }
-"""The last stretch of hours in which one partition had most of the lag, above the threshold, and no more than its fair
-share of the messages. `lag` and the shares: of the hour with the most lag."""
-UNREAD = {"since": _TIME, "produced": pa.int64(), "was_read": pa.bool_()}
+"""The last stretch of hours in which a few partitions had most of the lag, above the threshold, and none of them more
+than its fair share of the messages. `partitions`, `lag` and the shares: of the hour with the most lag; `owners`: of the
+partitions of the last hour, as far as they are known."""
+UNREAD = {"since": _TIME, "produced": pa.int64(), "lag": pa.int64(), "was_read": pa.bool_()}
 """Since when no partition has an owner, and nothing is consumed, while other topics of the group have owners: until the
-end."""
+end. Owners are known at the end of each hour; `since` is the last sample before these hours in which a commit moved, or
+nothing waited, if the hour before has one. `lag`: in the last hour."""
 HOT = {"hours": pa.int64(), "partition": pa.int32(), "most_hours": pa.int64(), "partitions": pa.int64(), "since": _TIME}
 """Hours in which one partition got more than its fair share; the partition that was it most often, and in how many
 hours; how many partitions were it; the first of these hours."""
@@ -46,6 +52,7 @@ class PartitionIncidents:
         self._slow: dict[int, dict[str, Any]] = {}
         self._unread: dict[int, dict[str, Any]] = {}
         self._read: set[int] = set()
+        self._moved_at: dict[int, int] = {}
         self._hot: dict[int, Counter[int]] = {}
         self._hot_since: dict[int, int] = {}
 
@@ -60,7 +67,9 @@ class PartitionIncidents:
         hour = int(rows["starts_at"][0])
         owners = rows.texts["owner"].to_pylist()
         for at in np.flatnonzero(self._has_slow(of_topics)).tolist():
-            self._add_slow(int(of_topics["topic"][at]), hour, {name: it[at] for name, it in of_topics.items()}, owners)
+            self._add_slow(
+                int(of_topics["topic"][at]), hour, {name: it[..., at] for name, it in of_topics.items()}, owners
+            )
         self._add_hot(of_topics, hour)
         self._add_unread(of_topics, hour)
 
@@ -83,34 +92,32 @@ class PartitionIncidents:
         }
 
     def _has_slow(self, of: dict[str, Values]) -> Values:
-        is_most = of["lag"] >= MOST_OF_THE_LAG * of["lag_sum"]
-        is_fair = of["slow_produced"] * of["partitions"] <= FAIR * np.maximum(of["produced_sum"], 1)
-        has_slow: Values = (
-            is_most & is_fair & (of["partitions"] > 1) & (of["lag"] > self._topics.thresholds[of["topic"]])
-        )
+        has_slow: Values = (of["slow"] > 0) & (of["slow_lag"] > self._topics.thresholds[of["topic"]])
         return has_slow
 
     def _add_slow(self, place: int, hour: int, of: dict[str, Any], owners: list[str | None]) -> None:
-        before = self._slow.get(place)
+        before, number = self._slow.get(place), int(of["slow"])
+        partitions = {int(each) for each in of["largest"][:number]}
         goes_on = (
             before is not None
-            and before["partition"] == of["slow"]
+            and (partitions >= set(before["partitions"]) or partitions <= set(before["partitions"]))
             and hour - before["until"] < ONE_INCIDENT_HOURS * HOUR_MICROS
         )
         if before is None or not goes_on:
-            before = {"partition": int(of["slow"]), "since": hour, "hours": 0, "lag": UNKNOWN}
+            before = {"since": hour, "hours": 0, "lag": UNKNOWN}
         largest = {
-            "lag": int(of["lag"]),
-            "lag_share": float(of["lag"] / of["lag_sum"]),
+            "partitions": sorted(partitions),
+            "lag": int(of["slow_lag"]),
+            "lag_share": float(of["slow_lag"] / of["lag_sum"]),
             "produced_share": float(of["slow_produced"] / max(of["produced_sum"], 1)),
         }
-        owner = owners[of["owner"]] if of["owner"] >= 0 else None
+        known = {owners[owner] for owner in of["largest_owner"][:number] if owner >= 0}
         self._slow[place] = {
             **before,
-            **(largest if of["lag"] > before["lag"] else {}),
+            **(largest if largest["lag"] > before["lag"] else {}),
             "until": hour + HOUR_MICROS,
             "hours": before["hours"] + 1,
-            "owner": owner,
+            "owners": sorted(owner for owner in known if owner is not None),
         }
 
     def _add_hot(self, of: dict[str, Values], hour: int) -> None:
@@ -128,28 +135,59 @@ class PartitionIncidents:
             place = int(of["topic"][at])
             if of["owners"][at] or of["consumed_sum"][at]:
                 self._read.add(place)
+                self._moved_at[place] = int(of["moved_at"][at])
                 self._unread.pop(place, None)
             else:
-                unread = self._unread.setdefault(place, {"since": hour, "produced": 0})
-                unread["produced"] += int(max(of["produced_sum"][at], 0))
+                moved_at = self._moved_at.get(place, UNKNOWN)
+                since = moved_at if moved_at >= hour - HOUR_MICROS else hour
+                unread = self._unread.setdefault(place, {"since": since, "produced": 0})
+                unread["produced"] += int(of["produced_sum"][at])
+                unread["lag"] = int(of["lag_sum"][at])
 
 
 def _per_topic(rows: TableRows, topic: Ints, begins: Ints) -> dict[str, Values]:
-    """One row for each topic: `slow` has the most lag, `hot` got most."""
+    """One row for each topic: `largest` are the partitions with the most lag, as rows, `slow` the number of those that
+    are slow, and `hot` is the one that got most."""
     lag, produced = np.maximum(rows["lag_max"], 0), np.maximum(rows["produced"], 0)
     ends = np.append(begins[1:], len(topic)) - 1
-    slow, hot = (np.lexsort((-rows["partition"], column, topic))[ends] for column in (lag, produced))
-    return {
+    hot = np.lexsort((-rows["partition"], produced, topic))[ends]
+    of = {
         "topic": topic[begins],
         "partitions": np.diff(begins, append=len(topic)),
         "lag_sum": np.add.reduceat(lag, begins),
         "produced_sum": np.add.reduceat(produced, begins),
         "consumed_sum": np.add.reduceat(np.maximum(rows["consumed"], 0), begins),
-        "slow": rows["partition"][slow],
-        "lag": lag[slow],
-        "slow_produced": produced[slow],
-        "owner": rows["owner"][slow],
+        "moved_at": np.maximum.reduceat(rows["moved_at"], begins),
         "hot": rows["partition"][hot],
         "hot_produced": produced[hot],
         "owners": np.add.reduceat((rows["owner"] >= 0).astype(np.int64), begins),
+    }
+    by_lag, place = np.lexsort((-rows["partition"], lag, topic)), np.arange(MOST_SLOW + 1)[:, np.newaxis]
+    largest = by_lag[np.maximum(ends - place, begins)]
+    is_there = place < of["partitions"]
+    return (
+        of
+        | _slow(of, np.where(is_there, lag[largest], 0), np.where(is_there, produced[largest], 0))
+        | {
+            "largest": rows["partition"][largest],
+            "largest_owner": rows["owner"][largest],
+        }
+    )
+
+
+def _slow(of: dict[str, Values], lag: Values, produced: Values) -> dict[str, Values]:
+    """`lag`, `produced`: of the partitions with the most lag, the largest first. `slow`: the least number of these that
+    have most of the lag, or 0, if it is shared or theirs because they get so much."""
+    together = np.cumsum(lag, axis=0)
+    has_most = together >= MOST_OF_THE_LAG * of["lag_sum"]
+    number = np.argmax(has_most[:-1], axis=0) + 1
+    at, topics = number - 1, np.arange(len(number))
+    own = np.where(np.arange(len(lag))[:, np.newaxis] < number, produced, 0)
+    is_fair = own.max(axis=0) * of["partitions"] <= FAIR * np.maximum(of["produced_sum"], 1)
+    is_far = lag[at, topics] >= FAR_ABOVE * lag[number, topics]
+    is_slow = has_most[at, topics] & is_far & is_fair & (2 * number <= of["partitions"])
+    return {
+        "slow": np.where(is_slow, number, 0),
+        "slow_lag": together[at, topics],
+        "slow_produced": own.sum(axis=0),
     }

@@ -21,7 +21,14 @@ LATE_SHARE = 0.01
 messages are read at the rate at which they came in: by members that follow late, as if on purpose."""
 UNEVEN = 0.2
 """Where the wait is not known, members are saturated if they read this much more or less than is produced."""
-_COLUMNS = ("group", *(field.name for field in fields(BusyWindows)))
+SCALED = 1.5
+"""Between the 5th and the 95th percentile: if the number of members differs by as much, and what one of them reads does
+not, the load was followed by adding and removing members."""
+FEWEST_SCALED = 10
+"""Windows, below which that may be chance."""
+_OF_WINDOWS = tuple(field.name for field in fields(BusyWindows))
+_KEPT = ("group", "busy", "is_late", *_OF_WINDOWS)
+_TYPES = {"group": np.intp, "hour": np.intp, "is_late": np.bool_}
 
 
 class Saturation:
@@ -46,22 +53,23 @@ class Saturation:
             return
         windows = _together(_windows_of_topics(samples, is_unknown | was_unknown), self._topics.group)
         windows = _taken(windows, _is_busy(windows))
-        windows = _taken(windows, ~_follows_late(windows))
+        windows["is_late"] = _follows_late(windows)
         since = datetime.fromtimestamp(int(samples["sampled_at"][0]) / 1e6, UTC).astimezone(self._topics.zone)
         offset = since.utcoffset()
         ahead = offset.total_seconds() if offset else 0.0
         own = windows | {"hour": ((windows["begin"] + ahead) // 3600 % HOURS).astype(np.intp)}
-        self._windows.append({name: own[name] for name in _COLUMNS})
+        self._windows.append({name: own[name] for name in _KEPT})
 
     def capacities(self) -> list[Capacity | None]:
         """Of each group; None: it was never saturated."""
-        none = {name: np.empty(0, np.intp if name in {"group", "hour"} else np.float64) for name in _COLUMNS}
-        columns = {name: np.concatenate([none[name], *(each[name] for each in self._windows)]) for name in _COLUMNS}
+        none: dict[str, Values] = {name: np.empty(0, _TYPES.get(name, np.float64)) for name in _KEPT}
+        columns = {name: np.concatenate([none[name], *(each[name] for each in self._windows)]) for name in _KEPT}
         order = np.lexsort((columns["begin"], columns["group"]))
-        bounds = np.searchsorted(columns["group"][order], np.arange(len(self._topics.groups) + 1))
-        windows = BusyWindows(*(columns[name][order] for name in _COLUMNS[1:]))
+        columns = {name: column[order] for name, column in columns.items()}
+        bounds = np.searchsorted(columns["group"], np.arange(len(self._topics.groups) + 1))
+        windows = BusyWindows(*(columns[name] for name in _OF_WINDOWS))
         return [
-            capacity_of(windows.taken(np.arange(first, last)))
+            capacity_of(windows.taken(np.arange(first, last)[_shows_capacity(columns, slice(first, last))]))
             for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
         ]
 
@@ -168,3 +176,21 @@ def _follows_late(windows: Mapping[str, Values]) -> Flags:
     is_even = np.abs(windows["messages"] - windows["produced"]) < UNEVEN * windows["produced"]
     late: Flags = np.where(np.isnan(wait), is_even, is_late)
     return late
+
+
+def _shows_capacity(windows: Mapping[str, Values], own: slice) -> Flags:
+    """Of one group's windows: not those in which it follows late, unless its members were scaled, and late with it."""
+    is_late: Flags = windows["is_late"][own]
+    late = is_late & (windows["commits"][own] > 0)
+    is_scaled = np.count_nonzero(late) >= FEWEST_SCALED and _were_scaled(
+        windows["busy"][own][late], windows["rate"][own][late]
+    )
+    return np.ones(len(is_late), np.bool_) if is_scaled else ~is_late
+
+
+def _were_scaled(members: Values, rate: Values) -> bool:
+    """Whether members came and went with the load, each reading as much as ever. Behind an autoscaler that goes by the
+    lag, messages always wait about as long, as behind a consumer that reads late on purpose; but the members of that
+    one read whatever came in."""
+    (fewest, most), (slowest, fastest) = (np.percentile(column, (5, 95)) for column in (members, rate))
+    return bool(most >= SCALED * fewest and fastest < SCALED * slowest)

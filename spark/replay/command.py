@@ -43,7 +43,7 @@ def requested_replay(
     cluster: str | None,
     group: str,
     hpa_file: Path | None,
-    max_wait: str,
+    max_wait: str | None,
     times: tuple[str | None, str | None],
     timezone: str,
     now: datetime,

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from adapter.verdicts.capacity import Capacity
 from spark.figures.agreement import Agreement
-from spark.figures.incidents import Happened, HotHours, MemberHours, SlowPartition, TopicIncidents, UnreadTopic
+from spark.figures.incidents import Happened, HotHours, MemberHours, SlowPartitions, TopicIncidents, UnreadTopic
 from spark.figures.model import (
     NUMBERS,
     Above,
@@ -71,7 +71,10 @@ def assembled_groups(
     topics_of_groups = itertools.groupby(_in_order(computed.topics, NAMES).to_pylist(), key=group_of)
     groups = []
     for pair, of_group in topics_of_groups:
-        rows, agreement, columns = list(of_group), agreements.of(*pair), hours_of_groups[pair]
+        cluster, name = pair
+        rows, columns = list(of_group), hours_of_groups[pair]
+        interval = _interval(rows)
+        agreement = agreements.of(cluster, name, interval)
         topics = []
         local = _local_hours(statistics[pair]["local_hours"])
         for place, row in enumerate(rows):
@@ -81,9 +84,9 @@ def assembled_groups(
         own, seen = _periods_of(columns, "hour"), statistics[pair]["capacity"]
         groups.append(
             Group(
-                cluster=rows[0]["cluster"],
-                name=rows[0]["group"],
-                interval_seconds=min(row["interval_seconds"] for row in rows),
+                cluster=cluster,
+                name=name,
+                interval_seconds=interval,
                 topics=tuple(topics),
                 hours=own,
                 capacity=None if seen is None else _capacity(seen),
@@ -107,10 +110,20 @@ def periods_by_key(table: pa.Table, start: str) -> dict[Names, Periods]:
 
 def expected_of(topics: pa.Table, agreements: Agreements) -> list[ExpectedSamples]:
     """`topics`: as `range_figures.topics_of` has them."""
-    keyed = ((row, topic_of(row)) for row in _in_order(topics, NAMES).to_pylist())
-    return [
-        ExpectedSamples(key, threshold_of(row, agreements.of(*key[:2])), row["expected_samples"]) for row, key in keyed
-    ]
+    expected = []
+    for (cluster, group), of_group in itertools.groupby(_in_order(topics, NAMES).to_pylist(), key=group_of):
+        rows = list(of_group)
+        agreement = agreements.of(cluster, group, _interval(rows))
+        expected += [
+            ExpectedSamples(topic_of(row), threshold_of(row, agreement), row["expected_samples"]) for row in rows
+        ]
+    return expected
+
+
+def _interval(topics: Sequence[Row]) -> float:
+    """Of a group, in seconds."""
+    interval: float = min(row["interval_seconds"] for row in topics)
+    return interval
 
 
 def threshold_of(row: Row, agreement: Agreement) -> int:
@@ -161,11 +174,15 @@ def _topic(row: Row, hours: Periods, days: Periods, shares: HourShares | None, a
 
 
 def _incidents(row: Row) -> TopicIncidents:
-    kinds = {"slow": SlowPartition, "unread": UnreadTopic, "hot": HotHours}
-    found: dict[str, Any] = {name: row[name] and kind(**row[name]) for name, kind in kinds.items()}
+    kinds = {"slow": SlowPartitions, "unread": UnreadTopic, "hot": HotHours}
+    found: dict[str, Any] = {name: row[name] and kind(**_frozen(row[name])) for name, kind in kinds.items()}
     return TopicIncidents(
         **found, uncommitted_produced=row["uncommitted_produced"], uncommitted_since=row["uncommitted_since"]
     )
+
+
+def _frozen(values: Row) -> Row:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 def _local_hours(rows: Sequence[Row]) -> dict[int, Periods]:

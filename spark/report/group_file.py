@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from adapter.documents import content_of, document_in, problems_of
 from adapter.errors import SettingsInvalid
 from adapter.settings.types import Pattern, SettingsPart, duration, seconds_of
+from spark.advice.hpa import shortest_wait
 from spark.errors import Unusable
 from spark.figures.agreement import Agreement, Pause
 
@@ -68,6 +69,7 @@ class GroupPart(SettingsPart):
         return replace(
             default,
             max_wait_seconds=self.max_wait or default.max_wait_seconds,
+            has_wait=self.max_wait is not None or default.has_wait,
             threshold=default.threshold if self.threshold is None else self.threshold,
             thresholds=self.thresholds,
             owner=self.owner,
@@ -91,20 +93,32 @@ class Agreements:
     zone: ZoneInfo = field(default_factory=lambda: ZoneInfo("UTC"))
     """Of the pauses, and of all that the report shows."""
 
-    def of(self, cluster: str, group: str) -> Agreement:
+    def of(self, cluster: str, group: str, interval_seconds: float) -> Agreement:
+        """`interval_seconds`: between two samples. Where people did not agree on a wait, it is none that an HPA cannot
+        keep because samples are too rare."""
         part = next((part for part in self.parts if part.is_about(cluster, group)), None)
-        return part.agreement(self.default, self.zone) if part else self.default
+        agreement = part.agreement(self.default, self.zone) if part else self.default
+        if agreement.has_wait:
+            return agreement
+        return replace(agreement, max_wait_seconds=max(agreement.max_wait_seconds, shortest_wait(interval_seconds)))
 
 
-def agreed(max_wait: str, threshold: int | None, file: Path | None, only: Collection[str] = ()) -> Agreements:
+def agreed(max_wait: str | None, threshold: int | None, file: Path | None, only: Collection[str] = ()) -> Agreements:
     """The flags as one value, or Unusable."""
+    default = Agreement(threshold=threshold)
+    if max_wait is not None:
+        default = replace(default, max_wait_seconds=_wait_in(max_wait), has_wait=True)
+    return Agreements(default, parts_in(file) if file else (), frozenset(only))
+
+
+def _wait_in(text: str) -> float:
     try:
-        seconds = seconds_of(max_wait)
+        seconds = seconds_of(text)
     except ValueError as error:
         raise Unusable(f"--max-wait: {error}") from error
     if seconds <= 0:
-        raise Unusable(f"--max-wait: is {max_wait!r}; must be above 0")
-    return Agreements(Agreement(seconds, threshold), parts_in(file) if file else (), frozenset(only))
+        raise Unusable(f"--max-wait: is {text!r}; must be above 0")
+    return seconds
 
 
 def parts_in(path: Path) -> tuple[GroupPart, ...]:

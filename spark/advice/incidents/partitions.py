@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 from adapter.verdicts.causes import Verdict
 from spark.advice.demand import Load
 from spark.advice.finding import Finding, Severity
-from spark.advice.incidents.words import lasting, named
+from spark.advice.incidents.words import lasting, listed, named
 from spark.figures import formatting
-from spark.figures.incidents import HotHours, SlowPartition
+from spark.figures.incidents import HotHours, SlowPartitions
 from spark.figures.model import Group, TopicFigures
 from spark.figures.periods import time_of
 from spark.tables.layout import HOUR
@@ -32,7 +32,7 @@ def unread_topic(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
     if first is None:
         return None
     names = named([name for name, _ in unread])
-    produced = sum(it.produced for _, it in unread)
+    produced, waiting = (sum(getattr(it, name) for _, it in unread) for name in ("produced", "lag"))
     was_read = any(it.was_read for _, it in unread)
     when = lasting(first.since, end_of(group), zone, is_over=False)
     return Finding(
@@ -40,11 +40,15 @@ def unread_topic(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
         Severity.URGENT if was_read and produced else Severity.WATCH if produced else Severity.NOTE,
         f"No member reads {names}",
         f"No member has read {names} {when}{'' if was_read else ' or longer'}, although members read other topics of "
-        f"the group; {formatting.plural(produced, 'message')} arrived there in this time.",
+        f"the group; {_messages(waiting, 'wait') if waiting else _messages(produced, 'arrived')} there.",
         since=first.since,
         subject=names,
-        evidence="the assignment at the end of each hour",
+        evidence="the assignment at the end of each hour, and the last commit",
     )
+
+
+def _messages(number: int, verb: str) -> str:
+    return f"{formatting.plural(number, 'message')} {verb + 's' if number == 1 and verb == 'wait' else verb}"
 
 
 def slow_partition(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
@@ -53,19 +57,18 @@ def slow_partition(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
         return None
     topic, worst = max(((it, of) for it, of in slow if of), key=lambda pair: (pair[1].until, pair[1].lag))
     end = end_of(group)
-    is_over = worst.until < end
-    which = f"partition {worst.partition} of {topic.name}"
-    when = lasting(worst.since, worst.until, zone, is_over=is_over)
+    is_over, is_one = worst.until < end, len(worst.partitions) == 1
+    which = f"partition{'' if is_one else 's'} {listed(worst.partitions)} of {topic.name}"
+    had = "had" if is_over else "has had" if is_one else "have had"
     return Finding(
         Verdict.SLOW_PARTITION,
         Severity.WATCH if is_over else Severity.URGENT,
-        f"P{which[1:]} has the lag",
-        f"P{which[1:]} {'had' if is_over else 'has had'} {formatting.share(worst.lag_share)} of the topic's lag "
-        f"{when}, although it gets {formatting.share(worst.produced_share)} of the messages; "
-        f"{formatting.plural(worst.lag, 'message')} waited at most. Messages in it, or the member that reads it, are "
-        "slow or fail."
-        + (f" Assigned to {worst.owner}." if worst.owner else "")
-        + (" That is over." if is_over else ""),
+        f"P{which[1:]} {'has' if is_one else 'have'} the lag",
+        f"P{which[1:]} {had} {formatting.share(worst.lag_share)} of the topic's lag "
+        f"{lasting(worst.since, worst.until, zone, is_over=is_over)}, although {'it gets' if is_one else 'they get'} "
+        f"{formatting.share(worst.produced_share)} of the messages; {formatting.plural(worst.lag, 'message')} waited "
+        f"at most. {_suspects(worst)}" + (" That is over." if is_over else ""),
+        "" if is_one else "Look at these partitions' messages, and at who reads them; more replicas do not help.",
         is_cause=end - worst.until < RECENT,
         since=worst.since,
         until=worst.until if is_over else None,
@@ -74,8 +77,20 @@ def slow_partition(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
     )
 
 
+def _suspects(slow: SlowPartitions) -> str:
+    """A member that reads all of them is a likelier cause than messages in each."""
+    is_one, owners = len(slow.partitions) == 1, slow.owners
+    said = f"Messages in {'it' if is_one else 'them'}, or the member that reads {'it' if is_one else 'them'}, "
+    if len(owners) > 1:
+        said = "Messages in them, or the members that read them, "
+    assigned = f" Assigned to {listed(owners)}." if owners else ""
+    if not is_one and len(owners) == 1:
+        assigned = f" All are assigned to {owners[0]}: look at that member first."
+    return f"{said}are slow or fail.{assigned}"
+
+
 def _has_slow(topic: TopicFigures) -> bool:
-    slow: SlowPartition | None = topic.incidents.slow
+    slow: SlowPartitions | None = topic.incidents.slow
     return slow is not None and slow.hours >= ENOUGH_HOURS and topic.incidents.unread is None
 
 

@@ -13,6 +13,12 @@ def named(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMES]) + (" and others" if len(names) > MOST_NAMES else "")
 
 
+def listed(things: Sequence[object]) -> str:
+    """`3`, `3 and 5`, `3, 5 and 7`."""
+    *most, last = map(str, things)
+    return f"{', '.join(most)} and {last}" if most else last
+
+
 def lasting(since: datetime, until: datetime, zone: ZoneInfo, *, is_over: bool) -> str:
     """`since Mon 2026-11-02 09:00, 3 h` while it goes on; else `from … to …`."""
     length = formatting.duration((until - since).total_seconds())

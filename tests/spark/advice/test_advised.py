@@ -83,7 +83,7 @@ def test_where_none_keeps_the_wait_none_is_recommended_and_all_are_shown() -> No
 
     assert (advice.hpa.target.value, advice.expected) == (None, None)
     assert advice.hpa.target.reason.endswith(
-        "Allow a longer wait, or keep 1 replica, enough for the busiest five minutes."
+        "Allow a longer wait, or run 1 replica all the time, enough for the busiest five minutes."
     )
     assert "keeps it in 94.9\u202f% of them" in advice.hpa.target.reason
     assert advice.replayed is not None

@@ -77,6 +77,22 @@ def test_no_target_is_recommended_where_none_can_be(of: Group, why: str) -> None
     assert advice.hpa.max_replicas.value == 4
 
 
+@pytest.mark.parametrize(
+    ("wait", "interval", "says"),
+    [
+        (60, 60.0, "Allow a wait of 1\u202fmin 30\u202fs, take a sample at least every 20 s, or run "),
+        (47, 10.0, "Allow a wait of 50\u202fs, take a sample at least every 5 s, or run "),
+        (40, 10.0, "Allow a wait of 50\u202fs, or run "),
+    ],
+)
+def test_a_wait_that_samples_are_too_rare_for_says_how_often_they_must_come(
+    wait: float, interval: float, says: str
+) -> None:
+    of = dataclasses.replace(waited(wait), interval_seconds=interval)
+
+    assert says in advice_for(of).hpa.target.reason
+
+
 def test_what_a_member_did_at_least_is_never_a_target() -> None:
     """0.05 messages/s were once a target of 9, and 12 pods at once."""
     slow = read(hours(production=lambda hour: 0.1 if hour % 9 else 60, partitions=12, members_max=2))
@@ -117,7 +133,7 @@ def test_a_target_is_refused_where_the_lag_shows_the_commits_and_not_the_load() 
 
     assert short.value is None
     assert "commits come about every 5\u202fmin" in short.reason
-    assert "allow a wait of 12\u202fmin, or keep" in short.reason
+    assert "allow a wait of 12\u202fmin, or run" in short.reason
     assert long.value == 50 * 720 / 1.2
 
 
@@ -270,9 +286,13 @@ def test_a_threshold_that_was_given_for_one_topic_is_kept_beside_a_busier_one() 
 @pytest.mark.parametrize(
     ("steepest", "replicas", "words"),
     [
-        (100.0, 3, "keep 3 replicas, enough for the busiest five minutes."),
-        (290.0, 6, "keep 6 replicas, enough for the busiest five minutes."),
-        (900.0, 12, "keep 12 replicas, one for each partition, although the busiest five minutes bring more than they"),
+        (100.0, 3, "run 3 replicas all the time, enough for the busiest five minutes."),
+        (290.0, 6, "run 6 replicas all the time, enough for the busiest five minutes."),
+        (
+            900.0,
+            12,
+            "run 12 replicas all the time, one for each partition, although the busiest five minutes bring more than",
+        ),
     ],
 )
 def test_without_an_hpa_replicas_are_kept_for_the_busiest_five_minutes(

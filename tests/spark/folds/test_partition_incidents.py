@@ -38,10 +38,18 @@ def one_has(lag: int, which: int = 2, owner: str | None = None) -> list[Row]:
     return [partition(number, lag if number == which else 10, owner=owner) for number in range(4)]
 
 
+def some_have(lags: dict[int, int], produced: int = 1000, others: int = 10) -> list[Row]:
+    """Eight partitions, each with its own member."""
+    return [
+        partition(number, lags.get(number, others), produced if number in lags else 1000, owner=f"m-{number}")
+        for number in range(8)
+    ]
+
+
 def test_a_partition_that_has_the_lag_of_a_topic_is_slow_since_the_first_such_hour() -> None:
     slow = topics_of(one_has(0), one_has(500, owner="m-1"), one_has(900, owner="m-1"))["orders"]["slow"]
 
-    assert (slow["partition"], slow["hours"], slow["lag"], slow["owner"]) == (2, 2, 900, "m-1")
+    assert (slow["partitions"], slow["hours"], slow["lag"], slow["owners"]) == ([2], 2, 900, ["m-1"])
     assert (slow["since"], slow["until"]) == (START + timedelta(hours=1), START + timedelta(hours=3))
     assert (slow["lag_share"], slow["produced_share"]) == (pytest.approx(900 / 930), 0.25)
 
@@ -60,13 +68,46 @@ def test_a_lag_that_is_small_or_shared_or_that_of_a_hot_partition_makes_none_slo
     assert topics_of(hour, hour)["orders"]["slow"] is None
 
 
+@pytest.mark.parametrize("lags", [{1: 500, 6: 300}, {1: 500, 4: 400, 6: 300}], ids=["two", "three"])
+def test_a_few_partitions_that_have_the_lag_together_are_slow_together(lags: dict[int, int]) -> None:
+    slow = topics_of(some_have(lags), some_have(lags))["orders"]["slow"]
+    total = sum(lags.values())
+
+    assert (slow["partitions"], slow["hours"], slow["lag"]) == (list(lags), 2, total)
+    assert slow["owners"] == [f"m-{number}" for number in lags]
+    assert slow["lag_share"] == pytest.approx(total / (total + 10 * (8 - len(lags))))
+    assert slow["produced_share"] == pytest.approx(len(lags) / 8)
+
+
+@pytest.mark.parametrize(
+    "hour",
+    [
+        some_have({1: 500, 2: 500, 4: 400, 6: 300}),
+        some_have({1: 500, 6: 300}, others=80),
+        some_have({1: 60, 6: 30}, others=1),
+        some_have({1: 500, 6: 300}, produced=9000),
+        [partition(number, 500 if number < 2 else 1) for number in range(3)],
+    ],
+    ids=["four of them", "not far above the others", "below the threshold", "hot", "more than half of them"],
+)
+def test_many_partitions_or_those_that_differ_little_or_get_much_are_not_slow_together(hour: list[Row]) -> None:
+    assert topics_of(hour, hour)["orders"]["slow"] is None
+
+
+def test_a_second_slow_partition_joins_the_incident_of_the_first() -> None:
+    slow = topics_of(some_have({1: 500}), some_have({1: 700, 6: 600}), some_have({6: 900}))["orders"]["slow"]
+
+    assert (slow["partitions"], slow["since"], slow["hours"]) == ([1, 6], START, 3)
+    assert (slow["lag"], slow["owners"]) == (1300, ["m-6"])
+
+
 def test_another_partition_or_a_pause_of_hours_begins_another_incident() -> None:
     late = topics_of(one_has(500), *[one_has(0)] * 3, one_has(500))["orders"]["slow"]
     other = topics_of(one_has(500), one_has(500, which=1))["orders"]["slow"]
     same = topics_of(one_has(500), *[one_has(0)] * 2, one_has(500))["orders"]["slow"]
 
     assert (late["since"], late["hours"]) == (START + timedelta(hours=4), 1)
-    assert (other["partition"], other["hours"]) == (1, 1)
+    assert (other["partitions"], other["hours"]) == ([1], 1)
     assert (same["since"], same["hours"]) == (START, 2)
 
 
@@ -76,11 +117,21 @@ def beside(*old: Row) -> list[Row]:
 
 
 def test_a_topic_without_an_owner_beside_one_with_owners_is_unread() -> None:
-    read, unread = partition(0, owner="m-1"), partition(0, produced=70, consumed=0)
+    read, unread = partition(0, owner="m-1"), partition(0, 90, produced=70, consumed=0)
     found = topics_of(beside(read), beside(unread), beside(unread))
 
-    assert found["old"]["unread"] == {"since": START + timedelta(hours=1), "produced": 140, "was_read": True}
+    since = START + timedelta(hours=1)
+    assert found["old"]["unread"] == {"since": since, "produced": 140, "lag": 90, "was_read": True}
     assert found["orders"]["unread"] is None
+
+
+@pytest.mark.parametrize(("minutes", "since"), [(20, 20), (-45, 60)], ids=["in the hour before", "long before"])
+def test_a_topic_is_unread_since_its_last_commit_that_moved(minutes: int, since: int) -> None:
+    """In an hour at whose end it has no owner any more."""
+    left = partition(0, 5, moved_at=START + timedelta(minutes=minutes))
+    unread = topics_of(beside(left), beside(partition(0, 90, consumed=0)))["old"]["unread"]
+
+    assert unread["since"] == START + timedelta(minutes=since)
 
 
 @pytest.mark.parametrize(

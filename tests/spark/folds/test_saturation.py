@@ -11,7 +11,7 @@ import pytest
 from spark.folds.lag_statistics import statistics_of
 from spark.folds.topic_samples import COLUMNS, Topics
 from spark.tables.columns import rows_of
-from tests.spark.folds.test_lag_statistics import SCHEMA, Row, sample
+from tests.spark.folds.test_lag_statistics import SCHEMA, START, Row, sample
 
 HOUR = 3600.0
 KEY = ("main", "billing", "t")
@@ -85,3 +85,39 @@ def test_a_partition_that_stands_still_beside_others_that_are_read_is_no_slow_wo
     still = (row | {"waiting": 1, "waiting_consumed": 0} for row in course(wave, wave, lambda at: at)(0))
 
     assert capacity(still) is None
+
+
+def scaled(members: Course, of_each: Course) -> Callable[[int], Iterator[Row]]:
+    """Messages always wait for a minute or so, as behind an autoscaler that goes by the lag."""
+
+    def of_hour(hour: int) -> Iterator[Row]:
+        def read(at: float) -> float:
+            return members(at) * of_each(at)
+
+        for row in course(read, read, lambda at: 60 + at % 20)(hour):
+            yield row | {"members": int(members((row["sampled_at"] - START).total_seconds()))}
+
+    return of_hour
+
+
+def in_turn(at: float) -> float:
+    """From one member to four and back, in steps of ten minutes."""
+    return (1.0, 2.0, 3.0, 4.0, 3.0, 2.0)[int(at // 600) % 6]
+
+
+def test_members_that_are_added_late_are_saturated_although_messages_always_wait_as_long() -> None:
+    found = capacity(scaled(in_turn, lambda _: 25.0)(0))
+
+    assert found is not None
+    assert (found["windows"], found["p25"], found["p95"]) == (60, 25, 25)
+
+
+@pytest.mark.parametrize(
+    ("members", "of_each"),
+    [(lambda _: 2.0, lambda at: wave(at - 600)), (in_turn, lambda at: 60 / in_turn(at)), (lambda _: 2.0, lambda _: 25)],
+    ids=["as many", "whatever comes in", "as many and as much"],
+)
+def test_members_that_read_what_came_in_are_not_saturated_however_many_there_are(
+    members: Course, of_each: Course
+) -> None:
+    assert capacity(scaled(members, of_each)(0)) is None

@@ -1,7 +1,9 @@
 """HPAs that groups have today, beside what is recommended."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +11,10 @@ import yaml
 
 from spark.advice.candidates import GivenHpa
 from spark.errors import Unusable
+from spark.figures.formatting import count
 from spark.report.build import given_hpas
 from tests.spark.replay.test_command import lag_of
+from tests.support.history import seen_documents
 from tests.support.history.compacting import asked, compacted, in_process
 from tests.support.history.planted_weeks import END, Clock, Read, write_weeks
 from tests.support.history.report_groups import group, topic
@@ -39,23 +43,43 @@ def test_an_hpa_on_anything_else_is_refused(metric: Json) -> None:
         given_hpas([given(metric)], GROUPS)
 
 
-def test_what_runs_now_is_replayed_beside_what_is_recommended(tmp_path: Path) -> None:
+def page_and_candidates(place: Path, *options: str) -> tuple[str, list[dict[str, Any]]]:
+    """Of a report on two days of billing, whose load follows the day."""
     clock = Clock(days=2, interval=60)
     wave = (100 + 80 * np.sin(clock.at / 86_400 * 2 * np.pi)) / 12
-    write_weeks(tmp_path, [Read("billing", clock, wave, 12.5, partition=each, members=3) for each in range(12)])
-    compacted(tmp_path, until=END)
+    write_weeks(place, [Read("billing", clock, wave, 12.5, partition=each, members=3) for each in range(12)])
+    compacted(place, until=END)
+    out = place / "out"
+    times = ("--to", f"{END:%Y-%m-%dT%H:%MZ}", "--max-wait", "10m")
+
+    status, said = asked("report", "--history", str(place), "--output", str(out), *times, *options, session=in_process)
+
+    assert status == 0, said
+    (billing,) = json.loads((out / "report.json").read_text())["groups"]
+    return (out / "report.html").read_text(), billing["replay"]["candidates"]
+
+
+def test_what_runs_now_is_replayed_beside_what_is_recommended(tmp_path: Path) -> None:
     (tmp_path / "hpa.yaml").write_text(yaml.safe_dump(document(lag_of("billing"), most=12)))
 
-    status, _ = asked(
-        *("report", "--history", str(tmp_path), "--output", str(tmp_path / "out"), "--max-wait", "10m"),
-        *("--to", f"{END:%Y-%m-%dT%H:%MZ}", "--hpa", str(tmp_path / "hpa.yaml")),
-        session=in_process,
-    )
-    (billing,) = json.loads((tmp_path / "out/report.json").read_text())["groups"]
-    candidates = {each["name"]: each for each in billing["replay"]["candidates"]}
+    page, candidates = page_and_candidates(tmp_path, "--hpa", str(tmp_path / "hpa.yaml"))
 
-    assert status == 0
-    assert list(candidates)[1:3] == ["as it was", "your HPA (hpa.yaml)"]
-    assert candidates["your HPA (hpa.yaml)"]["kept_share"] >= 0.95
-    assert [each["is_recommended"] for each in candidates.values()].count(True) == 1
-    assert "your HPA (hpa.yaml)" in (tmp_path / "out/report.html").read_text()
+    assert [each["name"] for each in candidates][1:3] == ["as it was", "your HPA (hpa.yaml)"]
+    assert candidates[2]["kept_share"] >= 0.95
+    assert [each["is_recommended"] for each in candidates].count(True) == 1
+    assert "<td>your HPA (hpa.yaml)</td>" in page
+
+
+def test_the_hpa_that_the_adapter_saw_last_stands_on_the_page(tmp_path: Path) -> None:
+    """It was changed meanwhile, and was seen for another group as well."""
+    seen_documents.write(tmp_path, END - timedelta(hours=30), seen_documents.entry(2))
+    mail = seen_documents.entry(12, group="mail")
+    seen_documents.write(tmp_path, END - timedelta(hours=2), seen_documents.entry(12), mail)
+
+    page, candidates = page_and_candidates(tmp_path)
+    (row,) = (row for row in page.split("<tr>") if row.startswith("<td>your HPA"))
+
+    assert [each["name"] for each in candidates][1:3] == ["as it was", "your HPA (payments/billing)"]
+    assert row.startswith("<td>your HPA (payments/billing)</td>")
+    assert f"<td>{count(candidates[2]['replica_hours'])}</td>" in row
+    assert candidates[2]["kept_share"] > 0.9  # two replicas would not do

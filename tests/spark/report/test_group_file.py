@@ -35,7 +35,7 @@ def agreements(tmp_path: Path) -> Agreements:
 
 def test_the_first_entry_about_a_group_counts_and_the_flags_for_all_it_leaves_out(agreements: Agreements) -> None:
     billing, batch, other = (
-        agreements.of(*key) for key in (("main", "billing"), ("eu", "batch-1"), ("main", "batch-1"))
+        agreements.of(*key, 10.0) for key in (("main", "billing"), ("eu", "batch-1"), ("main", "batch-1"))
     )
 
     assert (billing.max_wait_seconds, billing.owner) == (300, "Payments")
@@ -63,7 +63,7 @@ def test_a_pause_is_one_of_local_time_and_may_pass_midnight(
 ) -> None:
     when = datetime.fromisoformat(hour).astimezone(UTC)
 
-    assert agreements.of("main", "billing").has_pause(when) is is_paused
+    assert agreements.of("main", "billing", 10.0).has_pause(when) is is_paused
 
 
 @pytest.mark.parametrize(
@@ -92,6 +92,24 @@ def test_a_bad_file_is_refused_with_the_place_of_every_problem(tmp_path: Path, t
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Unusable, match=r"none\.yaml: No such file"):
         parts_in(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize(
+    ("max_wait", "interval", "seconds"),
+    [(None, 10, 60), (None, 60, 90), (None, 600, 510), ("45s", 60, 45), ("5m", 10, 300)],
+)
+def test_a_wait_that_nobody_agreed_on_is_none_that_samples_are_too_rare_for(
+    max_wait: str | None, interval: float, seconds: float
+) -> None:
+    agreement = agreed(max_wait, None, None).of("main", "billing", interval)
+
+    assert (agreement.max_wait_seconds, agreement.has_wait) == (seconds, max_wait is not None)
+
+
+def test_a_wait_in_the_file_counts_however_rare_samples_are(agreements: Agreements) -> None:
+    billing, batch = (agreements.of(*key, 600.0) for key in (("main", "billing"), ("eu", "batch-1")))
+
+    assert (billing.max_wait_seconds, batch.max_wait_seconds) == (300, 510)
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,9 @@ def partitions_trouble() -> Iterator[Read]:
     yield from every(3, "poison", owner="m-0")
     yield Read("poison", MINUTES, able=np.where(is_blocked, 0.0, 100.0), partition=3, owner="m-1")
     for partition in range(8):
+        able = np.where((partition in {2, 5}) & is_blocked, 0.0, 100.0)
+        yield Read("two poisoned", MINUTES, able=able, partition=partition, members=4, owner=f"m-{partition // 2}")
+    for partition in range(8):
         produced = np.where(partition == AT // 3600 % 8, 60.0, 5.7)
         yield Read("moving hot", MINUTES, produced, 50.0, partition=partition, members=4)
     yield from every(3, "unsubscribed", owner="m-0")
