@@ -19,7 +19,7 @@ from local.steps import run_step
 
 PACKAGE = "prometheus"
 NEEDS_BYTES = 150 * 1024**2
-START_TIMEOUT_SECONDS = 60.0
+START_TIMEOUT_SECONDS = 180.0
 
 
 @dataclass(frozen=True, slots=True)

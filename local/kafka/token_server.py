@@ -42,7 +42,7 @@ def token_server(
     command = [sys.executable, "-m", "local.kafka.token_server", f"--port={port}", f"--key={key}", f"--client={client}"]
     options = [f"--secret-file={secret_file}", f"--lifetime={lifetime_seconds}"]
     with start("token server", [*command, *options], log=log) as process:
-        wait_until(lambda: "listening" in log.read_text(), "the token server", 60, alive=[process])
+        wait_until(lambda: "listening" in log.read_text(), "the token server", 180, alive=[process])
         yield TokenServer(f"http://127.0.0.1:{port}/token", log)
 
 

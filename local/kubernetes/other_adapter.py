@@ -48,7 +48,7 @@ class OtherAdapter:
         """Starts it, also again, and waits until it listens."""
         starts = self._starts()
         self.process = start("other adapter", self.command, log=self.log)
-        wait_until(lambda: self._starts() > starts, "the other adapter", 60, alive=[self.process])
+        wait_until(lambda: self._starts() > starts, "the other adapter", 180, alive=[self.process])
 
     def _starts(self) -> int:
         return self.log.read_text().count("listening\n") if self.log.exists() else 0

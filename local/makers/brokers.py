@@ -15,7 +15,7 @@ from local.kafka.broker import Kafka
 from local.kafka.tools import Described
 from local.processes import RigError, free_port, is_listening, scratch, start, wait_until
 
-START_TIMEOUT_SECONDS = 60.0
+START_TIMEOUT_SECONDS = 180.0
 ANSWER_SECONDS = 30.0
 NODES = 3
 ONE_NODE = {"event-hubs"}

@@ -11,7 +11,7 @@ from pathlib import Path
 from local.downloads import object_store_binary
 from local.processes import Process, free_port, is_listening, start, wait_until
 
-START_TIMEOUT_SECONDS = 60.0
+START_TIMEOUT_SECONDS = 180.0
 REGION = "eu-central-1"
 
 

@@ -19,7 +19,7 @@ from tests.support.real.in_process import InProcess, in_process
 from tests.support.real.versions import needs_scram, needs_tokens
 
 LOGIN_MECHANISMS = ("PLAIN", *(pytest.param(f"SCRAM-SHA-{bits}", marks=needs_scram) for bits in (256, 512)))
-TOKEN_SECONDS = 8.0
+TOKEN_SECONDS = 12.0
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def tokens(security: Security, client_secret: Path, tmp_path_factory: pytest.Tem
 def reads(one_broker: Kafka, servers: str, **security: Any) -> Any:  # noqa: ANN401 - as in the settings file
     cluster = {"name": "main", "bootstrapServers": [servers], "security": security}
     collection = {"groups": {"include": ["guarded"]}}
-    return in_process(one_broker, clusters=[cluster], collection=collection, call_seconds=5.0)
+    return in_process(one_broker, clusters=[cluster], collection=collection)
 
 
 def tls(security: Security) -> dict[str, str]:

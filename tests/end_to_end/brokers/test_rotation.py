@@ -36,7 +36,7 @@ def security(one_broker: Kafka) -> Security:
 def reading(cluster: Kafka, servers: str, **security: Any) -> Any:  # noqa: ANN401 - as in the settings file
     main = {"name": "main", "bootstrapServers": [servers], "security": security}
     collection = {"groups": {"include": ["rotated"]}}
-    return in_process(cluster, clusters=[main], collection=collection, call_seconds=5.0)
+    return in_process(cluster, clusters=[main], collection=collection)
 
 
 def failure(cluster: Kafka, servers: str, **security: Any) -> str:  # noqa: ANN401 - as above

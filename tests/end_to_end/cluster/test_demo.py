@@ -48,7 +48,7 @@ class Demo:
     def hang_up(self) -> int:
         assert self.process.stdin is not None
         self.process.stdin.close()
-        return self.process.wait(60)
+        return self.process.wait(180)
 
     def left_running(self) -> list[str]:
         """Command lines of processes whose files are below this demo's folder."""
@@ -95,7 +95,7 @@ def test_the_replicas_go_from_0_to_3_to_0_and_wake_again_and_no_further_part_is_
     needed = set(cache.iterdir())
     demo = Demo(output, "--messages", "4000", *arguments)
     demos.append(demo)
-    demo.wait_for(WAITING, 240)
+    demo.wait_for(WAITING, 600)
 
     assert replicas(demo.printed)[0] == 1
     assert one_after_another(replicas(demo.printed), [1, 0, 3, 0, 1]), demo.printed
@@ -118,12 +118,12 @@ def test_whatever_ends_the_demo_nothing_of_it_is_left(
 ) -> None:
     demo = Demo(output)
     demos.append(demo)
-    demo.wait_for("Starting Kubernetes", 120)
+    demo.wait_for("Starting Kubernetes", 300)
     assert demo.left_running() != []  # the broker
 
     os.kill(demo.process.pid, number)
 
-    assert demo.process.wait(60) == status, demo.printed
+    assert demo.process.wait(180) == status, demo.printed
     wait_until(lambda: demo.left_running() == [], "all of them to be gone", 180)
     assert "Traceback" not in demo.printed
 
