@@ -56,7 +56,12 @@ def clock() -> FixedClock:
 
 
 @pytest.fixture
-def kinds(discovery: Discovery, clock: FixedClock, tmp_path: Path) -> Iterator[ClusterKinds]:
+def kinds(
+    discovery: Discovery, clock: FixedClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ClusterKinds]:
+    """With a deadline that a busy machine keeps to."""
+    monkeypatch.setattr(kinds_module, "DEADLINE_SECONDS", 30.0)
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -156,10 +161,7 @@ def test_a_server_that_does_not_answer_delays_a_reply_by_the_deadline_and_only_o
     assert len(discovery.paths) <= 1, "none if the machine is too busy to send it in time"
 
 
-def test_a_group_whose_server_hangs_delays_no_other(
-    kinds: ClusterKinds, discovery: Discovery, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kinds_module, "DEADLINE_SECONDS", 30.0)
+def test_a_group_whose_server_hangs_delays_no_other(kinds: ClusterKinds, discovery: Discovery) -> None:
     discovery.frozen = {f"/apis/{STRIMZI}"}
     discovery.gate.clear()
 

@@ -23,7 +23,7 @@ NOWHERE = ("--bootstrap-servers", "127.0.0.1:1")
 )
 def test_what_cannot_be_shown_is_one_sentence(flags: tuple[str, ...], sentence: str) -> None:
     command = [sys.executable, "-m", "apiservice", "top", *flags]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
 
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == f"kafka-lag-adapter: {sentence}\n"

@@ -61,7 +61,7 @@ def test_one_reader_too_many_is_refused_until_another_has_ended() -> None:
     gate = threading.Event()
 
     def waiting() -> Iterator[bytes]:
-        assert gate.wait(10)
+        assert gate.wait(60)
         yield b"lag 1\n"
 
     pieces: Pieces = waiting

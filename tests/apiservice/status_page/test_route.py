@@ -52,7 +52,7 @@ class _Gated:
     @property
     def current(self) -> Metrics:
         self.door.threads.append(threading.current_thread().name)
-        assert self.door.gate.wait(30)
+        assert self.door.gate.wait(120)
         return self.real
 
 

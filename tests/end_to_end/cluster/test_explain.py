@@ -69,7 +69,7 @@ def test_the_command_shows_the_same_without_the_adapter(
 ) -> None:
     flags = ["--bootstrap-servers", one_broker.bootstrap_servers, "--kubeconfig", str(control_plane.admin_kubeconfig)]
     ended = subprocess.run(
-        [str(installed()), "explain", GROUP, *flags], capture_output=True, text=True, timeout=60, check=False
+        [str(installed()), "explain", GROUP, *flags], capture_output=True, text=True, timeout=180, check=False
     )
 
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -80,7 +80,7 @@ def test_the_command_shows_the_same_without_the_adapter(
 
 def test_a_group_that_nobody_knows_is_one_sentence(one_broker: Kafka) -> None:
     command = [str(installed()), "explain", "ledgre", "--bootstrap-servers", one_broker.bootstrap_servers]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
 
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.startswith("kafka-lag-adapter: no group 'ledgre' is known; known groups are ledger")

@@ -15,7 +15,7 @@ from tests.support.real.groups_to_read import path
 from tests.support.real.promised_group import GROUP, MAX_WAIT_SECONDS, ON_CPU, PARTITIONS
 
 PLACE = "promise"
-SECONDS = 120.0
+SECONDS = 180.0
 STEADY_SECONDS = 8.0
 
 
@@ -33,12 +33,17 @@ def required(plane: ControlPlane) -> tuple[str, str] | None:
     return item["value"], item["metricLabels"]["basis"]
 
 
-def as_object_metric(plane: ControlPlane) -> str:
-    """The same as a custom metric of some object."""
+def as_object_metric(plane: ControlPlane) -> str | None:
+    """The same as a custom metric of some object; None: it is refused."""
     place = f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/{PLACE}/services/any"
     status, body = plane.raw(f"{place}/kafka_consumergroup_required_replicas?metricLabelSelector=group%3D{GROUP}")
-    assert status == 200, body
-    return str(json.loads(body)["items"][0]["value"])
+    return str(json.loads(body)["items"][0]["value"]) if status == 200 else None
+
+
+def is_required_everywhere(plane: ControlPlane) -> bool:
+    """At the same time: both follow the rates of the last minute, which a busy machine makes uneven."""
+    served = required(plane)
+    return served is not None and served[0] == as_object_metric(plane) == str(PARTITIONS)
 
 
 def shadow(adapter: Adapter) -> str:
@@ -62,9 +67,7 @@ def test_who_writes_only_a_promise_and_copies_the_example_gets_the_replicas_that
 
     with promised_group.load(one_broker):
         wait_until(lambda: replicas(control_plane) == PARTITIONS, "a consumer for each partition", SECONDS)
-        served = required(control_plane)
-        assert served is not None
-        assert served[0] == as_object_metric(control_plane) == str(PARTITIONS)
+        wait_until(lambda: is_required_everywhere(control_plane), "the same number by both APIs", SECONDS)
         wait_until(lambda: shadow(adapter) == f"{PARTITIONS}.0", "the same number in a shadow", SECONDS)
         began = time.time()
         wait_until(lambda: bool(promised_group.waits(tmp_path, began)), "messages that came since", SECONDS)

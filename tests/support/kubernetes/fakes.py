@@ -46,7 +46,7 @@ REASONS = {
     500: "InternalError",
     503: "ServiceUnavailable",
 }
-GATE_SECONDS = 4.0
+GATE_SECONDS = 60.0
 OWN_METRICS = (b"kafka_lag_adapter_up 1\n", "text/plain; version=0.0.4")
 Question = tuple[str, tuple[Requirement, ...]]
 
