@@ -20,8 +20,8 @@ from spark.engine.session import SparkSettings, started
 from tests.support.history.fake_store import FakeStore, fake_store
 from tests.support.history.real_bucket import RealBucket
 
-# How long an example takes depends on what else the machine does.
-hypothesis.settings.register_profile("loaded", deadline=None)
+# How long an example takes, and to make one, depends on what else the machine does.
+hypothesis.settings.register_profile("loaded", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("loaded")
 
 # Writing an archive of Spark's classes takes longer than the few runs of one checkout's tests would save.
