@@ -20,8 +20,11 @@ from spark.engine.session import SparkSettings, started
 from tests.support.history.fake_store import FakeStore, fake_store
 from tests.support.history.real_bucket import RealBucket
 
-# How long an example takes, and to make one, depends on what else the machine does.
-hypothesis.settings.register_profile("loaded", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+# How long an example takes, and to make one, depends on what else the machine does. The examples are the same in every
+# run of the same test, so that none fails by chance: `--hypothesis-profile=default` looks for others.
+hypothesis.settings.register_profile(
+    "loaded", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("loaded")
 
 # Writing an archive of Spark's classes takes longer than the few runs of one checkout's tests would save.
