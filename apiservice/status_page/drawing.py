@@ -9,6 +9,7 @@ from adapter.overview.cells import duration
 from adapter.overview.trends import KEPT_SECONDS, LOOK_SECONDS
 
 WIDTH, HEIGHT, MARGIN = 120, 28, 2
+SHORTEST_SECONDS = 5 * LOOK_SECONDS
 MOST_APART_SECONDS = 2.5 * LOOK_SECONDS
 """Looks that are farther apart are not joined: nobody looked in between."""
 
@@ -20,13 +21,19 @@ class Drawing:
     words: str
 
 
-def drawn(at: Seconds, lags: Seconds, now: float) -> Drawing:
+def span_of(at: Seconds, now: float) -> float:
+    """Returns the seconds that all lines of a page cover: an hour, or since the first look if that is less."""
+    followed = now - float(at[0]) if len(at) else 0.0
+    return min(max(followed, SHORTEST_SECONDS), KEPT_SECONDS)
+
+
+def drawn(at: Seconds, lags: Seconds, now: float, span: float = KEPT_SECONDS) -> Drawing:
     """Returns the lag at each time, in monotonic seconds and in order; NaN: not known."""
     known = np.flatnonzero(~np.isnan(lags))
     if not len(known):
         return Drawing("", "not known")
     highest = float(lags[known].max())
-    across = WIDTH - MARGIN - (now - at) / KEPT_SECONDS * (WIDTH - 2 * MARGIN)
+    across = WIDTH - MARGIN - (now - at) / span * (WIDTH - 2 * MARGIN)
     down = HEIGHT - MARGIN - lags / max(highest, 1.0) * (HEIGHT - 2 * MARGIN)
     is_apart = np.append(True, (np.diff(known) > 1) | (np.diff(at[known]) > MOST_APART_SECONDS))
     strokes = (

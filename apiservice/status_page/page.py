@@ -17,7 +17,7 @@ from adapter.settings.models import Settings
 from apiservice.autoscalers.arithmetic import HpaLine, line_of
 from apiservice.autoscalers.asked import groups_read
 from apiservice.autoscalers.autoscaler import Autoscaler, AutoscalerCondition
-from apiservice.status_page.drawing import Drawing, drawn
+from apiservice.status_page.drawing import Drawing, drawn, span_of
 
 MOST_GROUPS = 300
 MOST_HPAS = 200
@@ -60,6 +60,8 @@ class Page:
     urgent: Mapping[Attention, int]
     """How many groups need attention for which reason, the most urgent first."""
     groups: int
+    span: float
+    """Seconds that the small lines cover."""
     rows: tuple[GroupRow, ...]
     """The first MOST_GROUPS of them."""
     conditions: tuple[Condition, ...]
@@ -92,6 +94,7 @@ def page_of(sources: Sources, namespace: str | None = None) -> Page:
     shown = {each.place: line_of(each, metrics) for each in asking[:MOST_HPAS]}
     of_groups = _by_group(asking[:MOST_HPAS], metrics)
     counted = Counter(line.attention for line in lines)
+    span = span_of(sources.trends.at, now)
     several = len(sources.settings.clusters) > 1
 
     def row_of(line: GroupLine) -> GroupRow:
@@ -99,7 +102,7 @@ def page_of(sources: Sources, namespace: str | None = None) -> Page:
         return GroupRow(
             line=line,
             cells=dict(zip(HEADINGS, cells_of(line, names_cluster=several), strict=True)),
-            trend=_trend(sources.trends, line, now),
+            trend=_trend(sources.trends, line, now, span),
             link=_link(line, namespace),
             hpas=tuple(shown[place] for place in dict.fromkeys(each.place for each in hpas)),
         )
@@ -113,6 +116,7 @@ def page_of(sources: Sources, namespace: str | None = None) -> Page:
         clusters=tuple(_freshness(known, now)),
         urgent={each: counted[each] for each in Attention if each is not Attention.NONE and counted[each]},
         groups=len(lines),
+        span=span,
         rows=tuple(map(row_of, lines[:MOST_GROUPS])),
         conditions=tuple(sorted(sources.conditions.current, key=_by_status)),
         hpas=len(asking),
@@ -153,9 +157,9 @@ def _by_group(asking: Sequence[Autoscaler], metrics: Metrics) -> Mapping[tuple[s
     return of_groups
 
 
-def _trend(trends: LagTrends, line: GroupLine, now: float) -> Drawing:
+def _trend(trends: LagTrends, line: GroupLine, now: float, span: float) -> Drawing:
     lag = np.nan if line.lag is None else float(line.lag)
-    return drawn(np.append(trends.at, now), np.append(trends.of((line.cluster, line.group)), lag), now)
+    return drawn(np.append(trends.at, now), np.append(trends.of((line.cluster, line.group)), lag), now, span)
 
 
 def _link(line: GroupLine, namespace: str | None) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from apiservice.status_page.drawing import HEIGHT, WIDTH, Drawing, drawn
+from apiservice.status_page.drawing import HEIGHT, SHORTEST_SECONDS, WIDTH, Drawing, drawn, span_of
 
 MINUTE = 60.0
 UNKNOWN = np.nan
@@ -58,3 +58,11 @@ def test_what_was_never_known_has_no_line() -> None:
 
 def test_the_words_are_of_the_time_that_is_known() -> None:
     assert line(UNKNOWN, 3, 12_000, 1).words == "at most 12,000 in 2m"
+
+
+def test_all_lines_cover_the_time_since_the_first_look_an_hour_at_most() -> None:
+    def span(*ages: float) -> float:
+        return span_of(np.array([-age for age in ages], dtype=np.float64), 0.0)
+
+    assert (span(), span(60), span(1800, 60), span(3660, 60)) == (SHORTEST_SECONDS, SHORTEST_SECONDS, 1800.0, 3600.0)
+    assert points(Drawing(drawn(np.array([-600.0, 0.0]), np.array([1.0, 1.0]), 0.0, 1200.0).path, ""))[0][0][0] == 60.0

@@ -62,7 +62,7 @@ def test_an_unknown_lag_is_said_in_words_with_its_reason_and_never_shown_as_0() 
 
     assert "unknown silent" in words
     assert "broker 2 at kafka-2:9092 does not answer unknown not known - - -" in words
-    assert " 0 " not in words.split("Last hour")[1].split("Lags are in messages")[0]
+    assert " 0 " not in words.split("Out/s HPAs")[1].split("Lags are in messages")[0]
 
 
 def test_the_page_says_how_old_the_oldest_part_is_and_what_is_too_old() -> None:
@@ -87,6 +87,7 @@ def test_the_lag_of_the_last_hour_ends_with_the_lag_of_now() -> None:
     made = page({("billing", "orders", 0): row(0, 90)}, trends=trends)
 
     assert made.rows[0].trend.words == "at most 90 in 2m"
+    assert "Lag Last 5m Wait" in text(made)
     assert made.rows[0].trend.path.count(" ") == 5  # three points
 
 
