@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from adapter.columns import NEVER, NO_COMMIT, Flags, Offsets
 from adapter.lag.snapshot import Snapshot, State
-from adapter.verdicts.waiting import lag_behind, lag_without_commit
+from adapter.verdicts.waits import lag_behind, lag_without_commit
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,17 +22,16 @@ from adapter.metrics.problems import Problem, Reason, refused
 from adapter.metrics.selection import Selection
 from adapter.metrics.store import ClusterView
 from adapter.settings.models import Replicas
-from adapter.verdicts.assignment import Sharing
 from adapter.verdicts.required import (
     Basis,
     Course,
     Demand,
     Promise,
     Required,
-    beyond_flight,
     following_a_rise,
     required,
 )
+from adapter.verdicts.waits import beyond_flight
 
 MOST_COURSES = 10_000
 """Because readers may use any selector."""
@@ -44,10 +43,6 @@ QUICK_SECONDS, QUICK_CYCLES = 15.0, 2
 """A load that rises is seen over so many seconds or cycles, whichever is longer."""
 LONGEST_WINDOW = 1.6
 """A rate covers at most so many times its window. A lag that is larger was there before."""
-PAUSE_SECONDS = 3.0
-"""For which a rebalance stops all members, as the assignor `range` does."""
-DELAY_SECONDS = 60.0
-"""The `delay_seconds` of a promise, without the interval."""
 LEARNED, HINT = "learned", "hint"
 """The label `source` of a capacity."""
 
@@ -111,11 +106,7 @@ class Demands:
         expected_replicas = self.expected(chosen.view.cluster, group)
         expected = None if expected_replicas is None else expected_replicas * shape.consumers_per_replica
         demand = _demand(chosen, group, topics, capacity.per_second, expected, interval, what)
-        promise = Promise(
-            shape.max_wait or 0.0,
-            pause_seconds=PAUSE_SECONDS if demand.sharing is Sharing.BY_TOPIC else 0.0,
-            delay_seconds=DELAY_SECONDS + interval / 2,
-        )
+        promise = Promise.of(shape.max_wait or 0.0, demand.sharing, interval)
         lag = chosen.view.values.lag[rows]
         key = _key(chosen, group, shape)
         with self._lock:

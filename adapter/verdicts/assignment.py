@@ -4,10 +4,30 @@ by this rule."""
 import sys
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adapter.columns import Flags, Indexes
+
+Counts = NDArray[np.int64]
+
+Messages = NDArray[np.float64]
 
 NO_LIMIT = sys.maxsize
+UNKNOWN = -1
+"""Members that are not known."""
+WORTHWHILE = 0.25
+"""Beyond what the sum of the rates asks for, a member must read at least this share of its capacity that nobody would
+read without it. Otherwise one busy partition would ask for a member for every other one."""
+MOST_CELLS = 200_000
+"""Partitions by numbers of members that are compared at once, to bound the memory."""
+_ROUNDING = 1e-9
 
 
 class Sharing(StrEnum):
@@ -56,3 +76,186 @@ def _is_uneven(owners: Sequence[str], members: Collection[str]) -> bool:
     """With the RangeAssignor, the members' shares of a topic differ by at most one partition."""
     numbers = Counter(owners)
     return max(numbers.values(), default=0) - min((numbers[member] for member in members), default=0) > 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Divisions:
+    """How the partitions (columns) of many groups (rows) are divided among members, as far as it does not depend on who
+    the members are. A part is what is divided by itself: each topic, or all partitions together."""
+
+    is_by_topic: Flags
+    is_exclusive: Flags
+    """Whether one member at most reads each partition."""
+    most: Counts
+    """Members that can have a partition."""
+    place: Indexes
+    """Of each partition in its part; as wide as the widest group."""
+    part: Indexes
+    """Of each partition."""
+    size: Counts
+    """Partitions of each part (columns), as many parts as the group with most has."""
+    numbers: Counts
+    """Of members at which the largest share of some part becomes smaller, in order; the last one is repeated."""
+
+    @classmethod
+    def of(cls, partitions: Sequence[tuple[int, ...]], sharings: Sequence[Sharing]) -> Self:
+        """`partitions`: of each topic of each group."""
+        each = [_divided(*it) for it in zip(partitions, sharings, strict=True)]
+        width, parts, steps = (max(len(it[column]) for it in each) for column in (0, 2, 3))
+        return cls(
+            np.array([sharing is Sharing.BY_TOPIC for sharing in sharings]),
+            np.array([sharing is not Sharing.SEVERAL_READERS for sharing in sharings]),
+            np.array([most_members(*it) for it in zip(partitions, sharings, strict=True)], np.int64),
+            np.stack([_wide(place, width, 0) for place, _, _, _ in each]),
+            np.stack([_wide(part, width, 0) for _, part, _, _ in each]),
+            np.stack([_wide(size, parts, 0) for _, _, size, _ in each]),
+            np.stack([_wide(numbers, steps, int(numbers[-1])) for _, _, _, numbers in each]),
+        )
+
+    def among(self, rows: Indexes) -> "Divisions":
+        """Returns those of some groups."""
+        return Divisions(
+            self.is_by_topic[rows],
+            self.is_exclusive[rows],
+            self.most[rows],
+            self.place[rows],
+            self.part[rows],
+            self.size[rows],
+            self.numbers[rows],
+        )
+
+    def in_turns(self, members: Counts) -> Indexes:
+        """Returns the owner of each partition (last axis) for numbers of members (columns), who get partitions in
+        turns, or one run of each topic."""
+        number, place = members[:, :, np.newaxis], self.place[:, np.newaxis]
+        if not self.is_by_topic.any():
+            return place % number
+        size = np.maximum(np.take_along_axis(self.size, self.part, axis=1), 1)[:, np.newaxis]
+        runs = place * np.minimum(number, size) // size
+        return np.where(self.is_by_topic[:, np.newaxis, np.newaxis], runs, place % number)
+
+
+class Reading(NamedTuple):
+    """What arrives in many groups (rows), and who reads it."""
+
+    arriving: Messages
+    """Messages per second in each partition (columns)."""
+    capacity: Messages
+    """Messages per second of one member."""
+    members: Counts
+    """UNKNOWN where they are not known."""
+    owners: Indexes | None
+    """The member that has each partition, from 0; negative: nobody. None: not known."""
+
+    def among(self, rows: Indexes) -> "Reading":
+        """Returns that of some groups."""
+        owners = None if self.owners is None else self.owners[rows]
+        return Reading(self.arriving[rows], self.capacity[rows], self.members[rows], owners)
+
+
+@lru_cache(maxsize=256)
+def _divided(partitions: tuple[int, ...], sharing: Sharing) -> tuple[Indexes, Indexes, Counts, Counts]:
+    """Returns places, parts, sizes and numbers of one group."""
+    size = partitions if sharing is Sharing.BY_TOPIC else (sum(partitions),)
+    place = np.concatenate([np.arange(number) for number in size])
+    numbers = {-(-number // share) for number in size for share in range(1, number + 1)} or {0}
+    part = np.repeat(np.arange(len(size)), size)
+    return place, part, np.array(size, np.int64), np.array(sorted(numbers), np.int64)
+
+
+def _wide(column: Indexes, width: int, rest: int) -> Indexes:
+    return np.concatenate([column, np.full(width - len(column), rest, column.dtype)])
+
+
+def whole_partitions(reading: Reading, divisions: Divisions, carried: Messages, least: Counts) -> Counts:
+    """Returns the numbers of members, `least` or more, that read what arrives by whole partitions. `carried`: of what
+    arrives, what members could read."""
+    even = _evenly(divisions, carried, least, reading.capacity)
+    # No number reads more than all, and no smaller share than one partition exists.
+    rows = np.flatnonzero((even < divisions.most) & ~_is_all_read(reading, divisions, even))
+    if len(rows):
+        even[rows] = _worthwhile(reading.among(rows), divisions.among(rows), even[rows], least[rows])
+    return even
+
+
+def _is_all_read(reading: Reading, divisions: Divisions, members: Counts) -> Flags:
+    """Whether so many members surely read all that arrives: also one that has the busiest partition, and as many of the
+    next busiest one as members can have."""
+    largest, rest = reading.arriving.max(axis=1), reading.arriving.copy()
+    rest[np.arange(len(rest)), rest.argmax(axis=1)] = 0.0
+    most = (-(-divisions.size // members[:, np.newaxis])).sum(axis=1)
+    rows = np.flatnonzero(members == reading.members)
+    if reading.owners is not None and len(rows):
+        owners, slots = reading.owners[rows] + 1, int(members.max()) + 2
+        places = np.arange(len(rows))[:, np.newaxis] * slots + owners
+        weighing = (reading.arriving[rows] > 0).ravel()
+        numbers = np.bincount(places.ravel(), weighing, len(rows) * slots).reshape(len(rows), slots)
+        most[rows] = np.where(numbers[:, 0] > 0, len(rest[0]) + 1, numbers[:, 1:].max(axis=1))
+    all_read: Flags = largest + (most - 1) * rest.max(axis=1) <= reading.capacity
+    return all_read & (most <= len(rest[0]))
+
+
+def _evenly(divisions: Divisions, carried: Messages, least: Counts, capacity: Messages) -> Counts:
+    """Returns the first numbers with which the member with most partitions reads them, if all of a part got the same;
+    otherwise the largest."""
+    sizes, groups = divisions.size, len(least)
+    slots = np.arange(groups)[:, np.newaxis] * sizes.shape[1] + divisions.part
+    sums = np.bincount(slots.ravel(), carried.ravel(), groups * sizes.shape[1]).reshape(sizes.shape)
+    means = sums / np.maximum(sizes, 1)
+
+    def is_enough(rows: Indexes | slice, members: Counts) -> Flags:
+        """Of numbers of members (columns)."""
+        shares = -(-sizes[rows, np.newaxis] // members[..., np.newaxis])
+        enough: Flags = (shares * means[rows, np.newaxis]).sum(axis=2) - _ROUNDING <= capacity[rows, np.newaxis]
+        return enough
+
+    first = np.minimum(least, divisions.most)
+    even, rows = first.copy(), np.flatnonzero(~is_enough(slice(None), first[:, np.newaxis])[:, 0])
+    if len(rows):
+        numbers = divisions.numbers[rows]
+        are_enough = is_enough(rows, numbers) & (numbers >= first[rows, np.newaxis])
+        are_enough[:, -1] = True
+        even[rows] = numbers[np.arange(len(rows)), are_enough.argmax(axis=1)]
+    return even
+
+
+def _worthwhile(reading: Reading, divisions: Divisions, even: Counts, least: Counts) -> Counts:
+    """Returns the numbers from `even` on of whose members each reads enough that nobody would read without it."""
+    arriving = reading.arriving.sum(axis=1)
+    is_uniform = reading.arriving.max(axis=1) * divisions.size.sum(axis=1) <= arriving + _ROUNDING
+    # More members read at most what these leave, so one more must be worth it at least.
+    carried = np.minimum(reading.arriving, reading.capacity[:, np.newaxis]).sum(axis=1)
+    left = carried - _read_by(reading, divisions, even[:, np.newaxis])[:, 0]
+    rows = np.flatnonzero((left > WORTHWHILE * reading.capacity) & ~(is_uniform & (even == least)))
+    if len(rows):
+        even[rows] = _best(reading.among(rows), divisions.among(rows), even[rows])
+    return even
+
+
+def _best(reading: Reading, divisions: Divisions, even: Counts) -> Counts:
+    """Of two numbers that are equally good, the smaller one counts, whatever the last digits of their sums are."""
+    known = even if reading.owners is None else np.maximum(reading.members, even)
+    numbers = np.sort(np.column_stack([even, known, np.maximum(divisions.numbers, even[:, np.newaxis])]), axis=1)
+    at_once = max(1, MOST_CELLS // reading.arriving.size)
+    parts = [numbers[:, first : first + at_once] for first in range(0, numbers.shape[1], at_once)]
+    read = np.concatenate([_read_by(reading, divisions, part) for part in parts], axis=1)
+    gains = np.round(read - WORTHWHILE * reading.capacity[:, np.newaxis] * numbers, 6)
+    best: Counts = numbers[np.arange(len(even)), gains.argmax(axis=1)]
+    return best
+
+
+def _read_by(reading: Reading, divisions: Divisions, members: Counts) -> Messages:
+    """Returns the messages per second that numbers of members (columns) read of those that arrive.
+
+    The real assignment counts where it is known. Otherwise the members are taken to get partitions in turns, and with
+    the assignor `range` one run of each topic."""
+    owners = divisions.in_turns(members)
+    if reading.owners is not None:
+        is_real = members == reading.members[:, np.newaxis]
+        owners = np.where(is_real[:, :, np.newaxis], reading.owners[:, np.newaxis], owners)
+    slots = int(owners.max()) + 2
+    places = np.arange(members.size).reshape(*members.shape, 1) * slots + owners + 1
+    arriving = np.broadcast_to(reading.arriving[:, np.newaxis], owners.shape)
+    loads = np.bincount(places.ravel(), arriving.ravel(), members.size * slots).reshape(*members.shape, slots)
+    read: Messages = np.minimum(loads[:, :, 1:], reading.capacity[:, np.newaxis, np.newaxis]).sum(axis=2)
+    return read

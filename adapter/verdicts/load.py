@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.columns import Seconds
+from adapter.columns import Indexes, Seconds
 from adapter.verdicts.plant import Messages
 
 MINUTE = 60.0
@@ -76,14 +76,6 @@ class Curves:
             ),
         )
 
-    def rates(self, now: float, seconds: float) -> tuple[float, float]:
-        """Returns the messages per second of the busiest partition and of another one, over the last seconds."""
-        first = max(now - seconds, 0.0)
-        times = (first, now)
-        busiest, others = (np.interp(times, self.times, curve) for curve in (self.busiest, self.others))
-        over = max(now - first, 1.0)
-        return float(busiest[1] - busiest[0]) / over, float(others[1] - others[0]) / over
-
     def wait(self, first: int, busiest: Messages, others: Messages) -> Seconds:
         """Returns the age of the oldest message at the end of each minute from `first` on, from what waits where most
         waits for its weight: the messages of a partition are read in their order."""
@@ -97,6 +89,17 @@ class Curves:
             for curve, waiting in ((self.busiest, busiest), (self.others, others))
         ]
         return np.maximum(*ages)
+
+
+def arrived_between(produced: Messages, lanes: Indexes, first: Seconds, last: Seconds) -> Messages:
+    """Returns what arrived for each of some lanes from a time to another one. `produced`: in each minute (rows) of all
+    lanes (columns)."""
+    total = np.zeros(len(lanes))
+    for minute in range(int(first.min() // MINUTE), min(int(last.max() // MINUTE) + 1, len(produced))):
+        begin = minute * MINUTE
+        seconds = np.minimum(last, begin + MINUTE) - np.maximum(first, begin)
+        total += produced[minute, lanes] * (np.maximum(seconds, 0.0) / MINUTE)
+    return total
 
 
 def _filled(produced: Messages) -> Messages:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adapter.columns import Indexes, Seconds
+from adapter.verdicts.assignment import UNKNOWN
 from adapter.verdicts.owners import NOBODY, Assignor, Owners, owners_table
 from adapter.verdicts.recent import Counts
 
@@ -152,16 +153,18 @@ class Plant:
         self._move(at, np.minimum(self._given, self._most)[at])
         self._find_net(at)
 
-    def is_rebalancing(self, lane: int) -> bool:
-        return bool(self._stopped[lane] > 0)
+    def members(self, lanes: Indexes) -> Counts:
+        """Returns how many members have partitions, or share all of them; UNKNOWN: the group rebalances."""
+        there = np.where(self._is_shared[lanes], self._given[lanes], self._members[lanes])
+        return np.where(self._stopped[lanes] > 0, UNKNOWN, there)
 
-    def assignment(self, lane: int) -> tuple[int, Owners]:
-        """Returns how many members have partitions, and which one has each partition; negative: nobody."""
-        return int(self._members[lane]), self._owners[lane, : self._width[lane]] - _NOBODY - 1
+    def owners(self, lanes: Indexes) -> Indexes:
+        """Returns the member that has each partition (columns); negative: nobody."""
+        return self._owners[lanes].astype(np.intp) - _NOBODY - 1
 
-    def weights(self, lane: int) -> Messages:
-        """Returns those of the existing partitions; the first one's has no meaning."""
-        return self._weights[lane, : self._width[lane]]
+    def weights(self, lanes: Indexes) -> tuple[Messages, Counts]:
+        """Returns those of the partitions (columns), where the first one's has no meaning, and how many exist."""
+        return self._weights[lanes], self._width[lanes]
 
     def step(self, now: float, seconds: float, members: Counts) -> Messages:
         """Lets so many members of each group read for some seconds, until `now`. Returns what each group read."""

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adapter.verdicts.controllers import DEFAULT_FLAGS, ControllerFlags
-from adapter.verdicts.load import MINUTE, Curves
+from adapter.verdicts.load import MINUTE, Curves, arrived_between
 from adapter.verdicts.plant import Arrivals, Consumers, Messages, Plant
-from adapter.verdicts.scalers import Autoscaled, Given, Lane, Scaler, View
+from adapter.verdicts.scalers import Autoscaled, Given, Lane, Scaler, Views
 
 MOST_CELLS = 100_000
 """Partitions of all lanes in a batch, so that they fit into a processor's cache."""
@@ -57,9 +57,9 @@ def _batches(lanes: Sequence[Lane]) -> Iterator[Sequence[int]]:
     """Yields lanes that are replayed together: with or without an HPA, with as many minutes, and with about as many
     partitions, because a batch has room in each of its lanes for as many as the widest one has."""
 
-    def kind(place: int) -> tuple[bool, bool, int]:
+    def kind(place: int) -> tuple[bool, int]:
         lane = lanes[place]
-        return lane.hpa is None, lane.rule is None, len(lane.load.produced)
+        return lane.hpa is None, len(lane.load.produced)
 
     def width(place: int) -> int:
         return lanes[place].consumers.width
@@ -105,6 +105,7 @@ class _Replays:
         self._plant = Plant(groups, waiting, scaler.members(0.0), weights)
         self._events = _EventsOf(lanes)
         self._ruled = np.array([at for at, lane in enumerate(lanes) if lane.rule is not None], np.intp)
+        self._intervals = np.array([lanes[at].consumers.interval_seconds for at in self._ruled.tolist()])
         self._read: deque[Messages] = deque(maxlen=round(RATE_SECONDS / step_seconds))
 
     def run(self) -> tuple[Replay, ...]:
@@ -141,41 +142,49 @@ class _Replays:
         for step in range(steps):
             begin = minute * MINUTE + step * self._step
             read = self._plant.step(begin + self._step, self._step, self._scaler.members(begin))
-            self._read.append(read)
+            if len(self._ruled):
+                self._read.append(read[self._ruled])
             self._scaler.sync(begin + self._step, self._lag(), self._views)
 
     def _lag(self) -> Messages:
         lag: Messages = self._plant.lag + self._plant.uncommitted
         return lag
 
-    def _views(self, now: float) -> list[View]:
-        waiting = self._plant.waiting(self._ruled)
-        read = np.sum(self._read, axis=0) / (len(self._read) * self._step)
-        return [self._view(lane, now, waiting[at], read[lane]) for at, lane in enumerate(self._ruled.tolist())]
-
-    def _view(self, lane: int, now: float, waiting: Messages, read: float) -> View:
+    def _views(self, now: float) -> Views:
         """The sample may be some seconds old, and what was read after the latest commit counts as not read."""
-        members, owners = self._plant.assignment(lane)
-        interval = self._lanes[lane].consumers.interval_seconds
+        lanes, sampled = self._ruled, now - now % self._intervals
+        weights, widths = self._plant.weights(lanes)
         arriving, lately = (
-            self._arriving(lane, now - now % interval, seconds) for seconds in (RATE_SECONDS, 2 * interval)
+            self._arriving(weights, sampled, seconds) for seconds in (RATE_SECONDS, 2 * self._intervals)
         )
-        shares = arriving / arriving.sum() if arriving.any() else 1 / len(arriving)
-        return View(
+        total = arriving.sum(axis=1)
+        exists = np.arange(weights.shape[1]) < widths[:, np.newaxis]
+        shares = np.where(total > 0, self._plant.uncommitted[lanes] / np.where(total > 0, total, 1.0), 0.0)
+        lag = arriving * shares[:, np.newaxis]
+        if (idle := (total <= 0) & (self._plant.uncommitted[lanes] > 0)).any():
+            lag[idle] += exists[idle] * (self._plant.uncommitted[lanes] / widths)[idle, np.newaxis]
+        (waiting,) = np.nonzero(self._plant.lag[lanes])
+        lag[waiting] += self._plant.waiting(lanes[waiting]) * exists[waiting]
+        return Views(
             now,
-            waiting[: len(arriving)] + self._plant.uncommitted[lane] * shares,
+            lag,
             arriving,
             lately,
-            float(read),
-            None if self._plant.is_rebalancing(lane) else members,
-            owners,
-            int(self._scaler.replicas[lane]),
+            np.sum(self._read, axis=0) / (len(self._read) * self._step),
+            self._plant.members(lanes),
+            self._plant.owners(lanes),
+            self._scaler.replicas[lanes],
+            widths,
         )
 
-    def _arriving(self, lane: int, now: float, seconds: float) -> Messages:
-        busiest, others = self._curves[self._load_of[lane]].rates(now, seconds)
-        arriving: Messages = self._plant.weights(lane) * others
-        arriving[0] = busiest
+    def _arriving(self, weights: Messages, now: Messages, seconds: Messages | float) -> Messages:
+        first, loads = np.maximum(now - seconds, 0.0), self._load_of[self._ruled]
+        over = np.maximum(now - first, 1.0)
+        busiest, others = (
+            arrived_between(column, loads, first, now) / over for column in (self._busiest, self._others)
+        )
+        arriving: Messages = weights * others[:, np.newaxis]
+        arriving[:, 0] = busiest
         return arriving
 
 

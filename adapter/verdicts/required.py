@@ -6,23 +6,20 @@ Only members that shorten a wait count: each one has whole partitions, and no tw
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adapter.columns import Flags, Indexes
-from adapter.verdicts.assignment import NO_LIMIT, Sharing, most_members
+from adapter.verdicts.assignment import NO_LIMIT, UNKNOWN, Counts, Divisions, Reading, Sharing, whole_partitions
 
 Messages = NDArray[np.float64]
 
 SHORTEST_SECONDS = 60.0
 """Messages that wait are worked off in no less: a quicker reaction overshoots, because new members need time."""
-WORTHWHILE = 0.25
-"""Beyond what the sum of the rates asks for, a member must read at least this share of its capacity that nobody would
-read without it. Otherwise one busy partition would ask for a member for every other one."""
 CHANCE = 3.0
 """Standard deviations of a number of messages that come independently of one another."""
 CALMING = 1.05
@@ -33,10 +30,16 @@ PROVEN_SECONDS = 120.0
 """After a step, members read for so long before it is judged: rates are over up to 95 s."""
 INEFFECTIVE = 0.1
 """A step up that raised the throughput by less than this share of what it should have did not help."""
+DELAY_SECONDS = 60.0
+"""A sync of the HPA controller (15 s), the start of a pod (30 s) and its joining (10 s), rounded up."""
+PAUSE_SECONDS = 3.0
+"""For which a rebalance stops all members, as the assignor `range` does."""
 LIMITED_SECONDS = 1800.0
 GROWN = 1.1
 """After that time, or once so many times as much arrives, a step up that did not help is tried again."""
 _ROUNDING = 1e-9
+_MOST = 2**31 - 1
+"""Replicas that Kubernetes can count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,13 @@ class Promise:
     pause_seconds: float = 0.0
     """For which a rebalance stops all members."""
     delay_seconds: float = 65.0
-    """From the offsets that ask for a member until it reads: half an interval, a sync of the HPA controller (15 s), the
-    start of a pod (30 s) and its joining (10 s), rounded up."""
+    """From the offsets that ask for a member until it reads."""
+
+    @classmethod
+    def of(cls, max_wait: float, sharing: Sharing, interval_seconds: float) -> Self:
+        """Returns the promise of a group whose offsets are read at this interval."""
+        pause = PAUSE_SECONDS if sharing is Sharing.BY_TOPIC else 0.0
+        return cls(max_wait, pause_seconds=pause, delay_seconds=DELAY_SECONDS + interval_seconds / 2)
 
     @property
     def drain_seconds(self) -> float:
@@ -98,6 +106,11 @@ class Basis(StrEnum):
     """More members have read no more than fewer, so what they write to or read from limits them."""
 
 
+BASES = tuple(Basis)
+"""By the number that they have in columns."""
+_IDLE, _RATES, _PARTITIONS, _HELD, _DOWNSTREAM = range(len(BASES))
+
+
 class Required(NamedTuple):
     members: int
     basis: Basis
@@ -105,15 +118,6 @@ class Required(NamedTuple):
     """Partitions that get more than one member can read, so that no number of members keeps their promise."""
     still: Indexes
     """Partitions that wait, and whose commits stand still."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A step up, while something waited."""
-
-    members: int
-    read: float
-    """Before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,218 +129,268 @@ class Course:
     drain: float = math.inf
     """Messages per second that were to be worked off, when the members were last those that were expected; infinite if
     they never were."""
-    unsettled_since: float | None = None
+    unsettled_since: float = math.nan
+    """NaN: the members are those that are expected."""
     difference: int = 0
     """Members that are there beyond those that are expected (negative: that are missing), and that have been accepted,
     because a change takes no longer than LONGEST_FREEZE_SECONDS."""
-    seen: int | None = None
+    seen: int = UNKNOWN
     """Members that were last there."""
     seen_since: float = 0.0
-    step: _Step | None = None
+    step_members: int = 0
+    """Before a step up while something waited; 0: there was none."""
+    step_read: float = math.nan
+    """Messages per second that were read before it."""
     limit: int = NO_LIMIT
     """More members did not help."""
     limited_until: float = -math.inf
     limited_rate: float = math.inf
     """Messages per second that arrived when that was found."""
 
-    def is_settled(self, now: float) -> bool:
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Courses:
+    """The fields of a course, each with an entry for every group."""
+
+    members: Counts
+    drain: Messages
+    unsettled_since: Messages
+    difference: Counts
+    seen: Counts
+    seen_since: Messages
+    step_members: Counts
+    step_read: Messages
+    limit: Counts
+    limited_until: Messages
+    limited_rate: Messages
+
+    @classmethod
+    def of(cls, courses: Sequence[Course]) -> Self:
+        return cls(*(np.array([getattr(course, it.name) for course in courses]) for it in fields(cls)))
+
+    def is_settled(self, now: float) -> Flags:
         """Whether the members are those that are expected, as far as they ever are."""
-        return self.unsettled_since is None or now - self.unsettled_since >= LONGEST_FREEZE_SECONDS
+        settled: Flags = ~(now - self.unsettled_since < LONGEST_FREEZE_SECONDS)
+        return settled
 
 
-def beyond_flight(lag: Messages, arriving: Messages, seconds: Messages | float) -> Messages:
-    """Returns the lag without what arrived in so many seconds: a member has read it, or is about to, and has not
-    committed it yet. Every commit interval, the lag of a group that keeps up rises by as much and falls again."""
-    return np.maximum(lag - arriving * seconds, 0.0)
+@dataclass(frozen=True, slots=True, eq=False)
+class Demands:
+    """As `Demand`, with a row for each group. Partitions are columns; those that a group lacks have 0 of everything."""
+
+    arriving: Messages
+    lag: Messages
+    beyond: Messages
+    capacity: Messages
+    read: Messages
+    members: Counts
+    """UNKNOWN where they are not known, also if they are expected."""
+    expected_members: Counts
+    is_still: Flags | None = None
+    owners: Indexes | None = None
+
+    def among(self, rows: Indexes) -> "Demands":
+        """Returns those of some groups."""
+        return Demands(
+            self.arriving[rows],
+            self.lag[rows],
+            self.beyond[rows],
+            self.capacity[rows],
+            self.read[rows],
+            self.members[rows],
+            self.expected_members[rows],
+            None if self.is_still is None else self.is_still[rows],
+            None if self.owners is None else self.owners[rows],
+        )
 
 
-def following_a_rise(arriving: Messages, lately: Messages, seconds: float) -> Messages:
+@dataclass(frozen=True, slots=True, eq=False)
+class Promises:
+    """The fields of a promise, each with an entry for every group."""
+
+    utilization: Messages
+    pause_seconds: Messages
+    drain_seconds: Messages
+
+    @classmethod
+    def of(cls, promises: Sequence[Promise]) -> Self:
+        return cls(*(np.array([getattr(promise, it.name) for promise in promises]) for it in fields(cls)))
+
+    def among(self, rows: Indexes) -> "Promises":
+        """Returns those of some groups."""
+        return Promises(*(getattr(self, it.name)[rows] for it in fields(self)))
+
+
+class RequiredOfAll(NamedTuple):
+    members: Counts
+    basis: Counts
+    """Places in BASES."""
+    hot: Flags
+    """Partitions of each group, as `Required` has them."""
+    still: Flags
+
+
+def following_a_rise(arriving: Messages, lately: Messages, seconds: Messages | float) -> Messages:
     """Returns the rates of a window, raised to the sum of those of its last seconds if that is more than chance makes:
-    a window of a minute is half a minute behind a load that rises. `lately` may not be known (NaN)."""
-    usual, recent = float(arriving.sum()), float(lately.sum())
-    if not recent * seconds >= 1 or recent <= usual * (1 + CHANCE / math.sqrt(recent * seconds)):
+    a window of a minute is half a minute behind a load that rises. `lately` may not be known (NaN). Partitions are the
+    last axis."""
+    usual, recent = arriving.sum(axis=-1), lately.sum(axis=-1)
+    messages = np.maximum(recent * seconds, 1.0)
+    is_rise = (recent * seconds >= 1) & (recent > usual * (1 + CHANCE / np.sqrt(messages)))
+    if not is_rise.any():
         return arriving
-    return arriving * (recent / usual) if usual > 0 else lately
+    factor = np.where(is_rise & (usual > 0), recent / np.where(usual > 0, usual, 1.0), 1.0)
+    return np.where((is_rise & (usual <= 0))[..., np.newaxis], lately, arriving * factor[..., np.newaxis])
 
 
 def required(now: float, demand: Demand, promise: Promise, course: Course | None = None) -> tuple[Required, Course]:
     """Returns the number of members, and the course for the next call; None: this is the first one. `now` is in seconds
     and never goes back."""
-    still = _still(demand)
-    counted = _without(demand, still)
-    hot = np.flatnonzero(counted.arriving > demand.capacity) if _is_exclusive(demand) else still[:0]
-    course = _watched(now, demand, Course(demand.expected_members or 0) if course is None else course)
-    is_settled = course.is_settled(now)
-    drain = float(_drains(counted, promise).sum())
-    if not is_settled:
-        # The pause of a rebalance, and members that are still starting, ask for no more members.
-        drain = min(drain, course.drain)
-    course = _judged(now, demand, course, is_lagging=drain > 0) if is_settled else course
-    wanted, basis = _calmed(_wanted(counted, promise, drain), counted, promise, drain, course, is_settled=is_settled)
-    is_limited = now < course.limited_until and float(demand.arriving.sum()) <= GROWN * course.limited_rate
-    if is_limited and wanted > course.limit:
-        wanted, basis = course.limit, Basis.DOWNSTREAM
-    is_measured = is_settled and not math.isnan(demand.read)
-    if is_measured and course.step is None and drain > 0 and 0 < (demand.members or 0) < wanted:
-        course = replace(course, step=_Step(demand.members or 0, demand.read))
-    return Required(wanted, basis, hot, still), replace(course, members=wanted, drain=drain)
+    before = Course(demand.expected_members or 0) if course is None else course
+    found, after = required_of_all(
+        now,
+        _alone(demand),
+        Divisions.of([demand.partitions], [demand.sharing]),
+        Promises.of([promise]),
+        Courses.of([before]),
+    )
+    (hot,), (still,) = found.hot, found.still
+    number = Required(int(found.members[0]), BASES[found.basis[0]], np.flatnonzero(hot), np.flatnonzero(still))
+    return number, Course(*(getattr(after, it.name)[0].item() for it in fields(after)))
 
 
-def _still(demand: Demand) -> Indexes:
-    none = np.empty(0, np.intp)
-    return none if demand.is_still is None else np.flatnonzero(demand.is_still & (demand.lag > 0))
+def _alone(demand: Demand) -> Demands:
+    members, expected = (np.array([UNKNOWN if it is None else it]) for it in (demand.members, demand.expected_members))
+    return Demands(
+        demand.arriving[np.newaxis],
+        demand.lag[np.newaxis],
+        demand.beyond[np.newaxis],
+        np.array([demand.capacity]),
+        np.array([demand.read]),
+        members,
+        expected,
+        None if demand.is_still is None else demand.is_still[np.newaxis],
+        None if demand.owners is None else demand.owners[np.newaxis],
+    )
 
 
-def _without(demand: Demand, still: Indexes) -> Demand:
-    """Returns the demand without partitions that stand still. If there is nothing else, one member still has work."""
-    if not len(still):
-        return demand
-    arriving, beyond = demand.arriving.copy(), demand.beyond.copy()
-    arriving[still] = beyond[still] = 0.0
-    return replace(demand, arriving=arriving, beyond=beyond)
-
-
-def _is_exclusive(demand: Demand) -> bool:
-    """Whether one member at most reads each partition."""
-    return demand.sharing is not Sharing.SEVERAL_READERS
+def required_of_all(
+    now: float, demands: Demands, divisions: Divisions, promises: Promises, courses: Courses
+) -> tuple[RequiredOfAll, Courses]:
+    """Returns the number of members of each group, and the courses for the next call."""
+    none = np.zeros(demands.lag.shape, np.bool_)
+    still, counted = none if demands.is_still is None else demands.is_still & (demands.lag > 0), demands
+    if still.any():
+        # If there is nothing else, one member still has work.
+        arriving, beyond = (np.where(still, 0.0, column) for column in (demands.arriving, demands.beyond))
+        counted = replace(demands, arriving=arriving, beyond=beyond)
+    able = np.where(divisions.is_exclusive, demands.capacity, np.inf)[:, np.newaxis]
+    courses = _watched(now, demands, courses)
+    is_settled = courses.is_settled(now)
+    # The pause of a rebalance, and members that are still starting, ask for no more members.
+    drain = _drains(counted, able, promises)
+    drain = np.where(is_settled, drain, np.minimum(drain, courses.drain))
+    courses = _judged(now, demands, able, courses, is_settled, drain > 0)
+    wanted, basis = _wanted(counted, divisions, promises, drain)
+    wanted, basis = _calmed(wanted, basis, counted, divisions, promises, drain, courses, is_settled)
+    is_limited = (now < courses.limited_until) & (wanted > courses.limit)
+    is_limited &= demands.arriving.sum(axis=1) <= GROWN * courses.limited_rate
+    wanted, basis = np.where(is_limited, courses.limit, wanted), np.where(is_limited, _DOWNSTREAM, basis)
+    steps = is_settled & ~np.isnan(demands.read) & (courses.step_members == 0) & (drain > 0)
+    steps &= (demands.members > 0) & (demands.members < wanted)
+    courses = replace(
+        courses,
+        members=wanted,
+        drain=drain,
+        step_members=np.where(steps, demands.members, courses.step_members),
+        step_read=np.where(steps, demands.read, courses.step_read),
+    )
+    return RequiredOfAll(wanted, basis, counted.arriving > able, still), courses
 
 
 def _calmed(
-    wanted: tuple[int, Basis], demand: Demand, promise: Promise, drain: float, course: Course, *, is_settled: bool
-) -> tuple[int, Basis]:
+    wanted: Counts,
+    basis: Counts,
+    demands: Demands,
+    divisions: Divisions,
+    promises: Promises,
+    drain: Messages,
+    courses: Courses,
+    is_settled: Flags,
+) -> tuple[Counts, Counts]:
     """Keeps the number before instead of a smaller one that might soon be too small."""
-    number, _ = wanted
-    if number >= course.members:
-        return wanted
-    lowest = course.members
-    if is_settled:
-        busier = replace(demand, arriving=demand.arriving * CALMING)
-        lowest = min(_wanted(busier, promise, drain)[0], lowest)
-    return (lowest, Basis.HELD) if lowest > number else wanted
+    falls = wanted < courses.members
+    lowest = np.where(falls, courses.members, wanted)
+    rows = np.flatnonzero(falls & is_settled)
+    if len(rows):
+        busier = demands.among(rows)
+        busier = replace(busier, arriving=busier.arriving * CALMING)
+        enough, _ = _wanted(busier, divisions.among(rows), promises.among(rows), drain[rows])
+        lowest[rows] = np.maximum(np.minimum(enough, lowest[rows]), wanted[rows])
+    return lowest, np.where(lowest > wanted, _HELD, basis)
 
 
-def _drains(demand: Demand, promise: Promise) -> Messages:
-    """Returns the messages per second to read of each partition beside those that arrive. A member of its own could
-    read no more of it than what is left of its capacity."""
-    drains = demand.beyond / promise.drain_seconds
-    if not _is_exclusive(demand):
-        return drains
-    return np.minimum(drains, np.maximum(demand.capacity - demand.arriving, 0.0))
+def _drains(demands: Demands, able: Messages, promises: Promises) -> Messages:
+    """Returns the messages per second to read beside those that arrive. A member of its own could read no more of a
+    partition than what is left of its capacity."""
+    if not demands.beyond.any():
+        return np.zeros(len(able))
+    drains = demands.beyond / promises.drain_seconds[:, np.newaxis]
+    total: Messages = np.minimum(drains, np.maximum(able - demands.arriving, 0.0)).sum(axis=1)
+    return total
 
 
-def _wanted(demand: Demand, promise: Promise, drain: float) -> tuple[int, Basis]:
-    """Returns the number of members without what was before."""
-    if not demand.arriving.any() and not demand.lag.any():
-        return 0, Basis.IDLE
-    carried = np.minimum(demand.arriving, demand.capacity) if _is_exclusive(demand) else demand.arriving
-    rate = float(carried.sum()) * (1 + promise.pause_seconds / promise.drain_seconds) + drain
-    by_rates = max(math.ceil(rate / (demand.capacity * promise.utilization) - _ROUNDING), 1)
-    if not _is_exclusive(demand):
-        return by_rates, Basis.RATES
-    by_partitions = _by_partitions(demand, carried, by_rates)
-    most = most_members(demand.partitions, demand.sharing)
-    if by_partitions > by_rates:
-        return min(by_partitions, most), Basis.PARTITIONS
-    return min(by_rates, most), Basis.RATES
+def _wanted(demands: Demands, divisions: Divisions, promises: Promises, drain: Messages) -> tuple[Counts, Counts]:
+    """Returns the numbers of members without what was before, and what they follow from."""
+    is_idle = ~(demands.arriving.any(axis=1) | demands.lag.any(axis=1))
+    able = np.where(divisions.is_exclusive, demands.capacity, np.inf)
+    carried = np.minimum(demands.arriving, able[:, np.newaxis])
+    rate = carried.sum(axis=1) * (1 + promises.pause_seconds / promises.drain_seconds) + drain
+    needed = np.ceil(rate / (demands.capacity * promises.utilization) - _ROUNDING)
+    by_rates = np.clip(needed, 1, _MOST).astype(np.int64)
+    by_partitions = by_rates.copy()
+    rows = np.flatnonzero(divisions.is_exclusive & ~is_idle)
+    if len(rows):
+        it = demands.among(rows)
+        reading = Reading(it.arriving, it.capacity, it.members, it.owners)
+        by_partitions[rows] = whole_partitions(reading, divisions.among(rows), carried[rows], by_rates[rows])
+    wanted = np.minimum(np.maximum(by_partitions, by_rates), divisions.most)
+    basis = np.where(by_partitions > by_rates, _PARTITIONS, _RATES)
+    return np.where(is_idle, 0, wanted), np.where(is_idle, _IDLE, basis)
 
 
-def _by_partitions(demand: Demand, carried: Messages, least: int) -> int:
-    """Returns the number of members, `least` or more, that read what arrives by whole partitions."""
-    numbers = _useful_numbers(demand.partitions, demand.sharing, least)
-    means = [float(part.mean()) if len(part) else 0.0 for part in np.split(carried, _ends(demand.partitions))]
-    even = next((number for number in numbers if _even_load(demand, means, number) <= demand.capacity), numbers[-1])
-    if even == least and float(demand.arriving.max()) == float(demand.arriving.min()):
-        return even
-    candidates = [number for number in numbers if number >= even]
-    if demand.members is not None and demand.owners is not None and demand.members >= even:
-        candidates = sorted({*candidates, demand.members})
-    worth = WORTHWHILE * demand.capacity
-    # Of two numbers that are equally good, the smaller one counts, whatever the last digits of their sums are.
-    return max(candidates, key=lambda number: (round(_read_by(demand, number) - worth * number, 6), -number))
-
-
-def _even_load(demand: Demand, means: Sequence[float], members: int) -> float:
-    """Returns the messages per second of the member with most partitions, if all of a topic got the same."""
-    if demand.sharing is Sharing.BY_TOPIC:
-        loads = (_share(number, members) * mean for number, mean in zip(demand.partitions, means, strict=True))
-        return sum(loads) - _ROUNDING
-    total = sum(demand.partitions)
-    mean = sum(number * mean for number, mean in zip(demand.partitions, means, strict=True)) / total
-    return _share(total, members) * mean - _ROUNDING
-
-
-def _read_by(demand: Demand, members: int) -> float:
-    """Returns the messages per second that so many members read of those that arrive.
-
-    The real assignment counts where it is known. Otherwise the members are taken to get partitions in turns, and with
-    the assignor `range` one run of each topic."""
-    owners = demand.owners
-    if owners is None or members != demand.members:
-        owners = _in_turns(demand, members)
-    is_owned = owners >= 0
-    loads = np.bincount(owners[is_owned], demand.arriving[is_owned])
-    return float(np.minimum(loads, demand.capacity).sum())
-
-
-def _in_turns(demand: Demand, members: int) -> Indexes:
-    if demand.sharing is not Sharing.BY_TOPIC:
-        return np.arange(len(demand.arriving)) % members
-    runs = [np.arange(number) * min(members, number) // max(number, 1) for number in demand.partitions]
-    return np.concatenate(runs)
-
-
-def _useful_numbers(partitions: Sequence[int], sharing: Sharing, least: int) -> list[int]:
-    """Returns the numbers of members from `least` on at which the largest share of partitions becomes smaller."""
-    divided = partitions if sharing is Sharing.BY_TOPIC else (sum(partitions),)
-    most = max(divided)
-    numbers = {_share(number, each) for number in divided if number for each in range(1, _share(number, least) + 1)}
-    return sorted({min(least, most), *(number for number in numbers if number >= least)})
-
-
-def _share(partitions: int, members: int) -> int:
-    """Rounds up."""
-    return -(-partitions // members)
-
-
-def _ends(partitions: Sequence[int]) -> Indexes:
-    return np.cumsum(np.array(partitions[:-1], np.intp))
-
-
-def _watched(now: float, demand: Demand, course: Course) -> Course:
+def _watched(now: float, demands: Demands, courses: Courses) -> Courses:
     """Follows which members are there, and since when they are not those that are expected."""
-    if demand.members != course.seen:
-        course = replace(course, seen=demand.members, seen_since=now)
-    difference = _difference(demand)
-    is_usual = difference in {0, course.difference}
-    is_late = course.unsettled_since is not None and course.is_settled(now)
-    if difference is not None and (is_usual or is_late):
-        return replace(course, unsettled_since=None, difference=difference)
-    return course if course.unsettled_since is not None else replace(course, unsettled_since=now)
+    members, since = demands.members, courses.unsettled_since
+    difference = np.where(demands.expected_members == UNKNOWN, 0, members - demands.expected_members)
+    is_usual = (difference == 0) | (difference == courses.difference)
+    is_late = ~np.isnan(since) & courses.is_settled(now)
+    settles = (members != UNKNOWN) & (is_usual | is_late)
+    return replace(
+        courses,
+        seen=members,
+        seen_since=np.where(members != courses.seen, now, courses.seen_since),
+        unsettled_since=np.where(settles, np.nan, np.where(np.isnan(since), now, since)),
+        difference=np.where(settles, difference, courses.difference),
+    )
 
 
-def _difference(demand: Demand) -> int | None:
-    """Returns the members beyond those that are expected; None: the members are not known."""
-    if demand.members is None:
-        return None
-    return 0 if demand.expected_members is None else demand.members - demand.expected_members
-
-
-def _judged(now: float, demand: Demand, course: Course, *, is_lagging: bool) -> Course:
-    """Decides whether the latest step up has helped, once its members have read for long enough."""
-    step, members = course.step, demand.members or 0
-    if step is None or math.isnan(demand.read) or now - course.seen_since < PROVEN_SECONDS:
-        return course
-    if members <= step.members or not is_lagging or _keeps_up(demand):
-        return replace(course, step=None)
-    has_helped = demand.read >= step.read * (1 + INEFFECTIVE * (members / step.members - 1))
-    if has_helped:
-        return replace(course, step=None)
-    rate = float(demand.arriving.sum())
-    return replace(course, step=None, limit=step.members, limited_until=now + LIMITED_SECONDS, limited_rate=rate)
-
-
-def _keeps_up(demand: Demand) -> bool:
-    """Whether members read about as much as arrives and can be read: then nothing further down limits them, however
-    little that is."""
-    carried = np.minimum(demand.arriving, demand.capacity) if _is_exclusive(demand) else demand.arriving
-    return demand.read >= (1 - INEFFECTIVE) * float(carried.sum())
+def _judged(
+    now: float, demands: Demands, able: Messages, courses: Courses, is_settled: Flags, is_lagging: Flags
+) -> Courses:
+    """Decides whether the latest steps up have helped, once their members have read for long enough."""
+    read, before = demands.read, courses.step_members
+    is_due = is_settled & (before > 0) & ~np.isnan(read) & (now - courses.seen_since >= PROVEN_SECONDS)
+    if not is_due.any():
+        return courses
+    expected = courses.step_read * (1 + INEFFECTIVE * (demands.members / np.maximum(before, 1) - 1))
+    # Members that read about as much as arrives and can be read are not limited further down, however little that is.
+    keep_up = read >= (1 - INEFFECTIVE) * np.minimum(demands.arriving, able).sum(axis=1)
+    failed = is_due & is_lagging & (demands.members > before) & (read < expected) & ~keep_up
+    return replace(
+        courses,
+        step_members=np.where(is_due, 0, before),
+        limit=np.where(failed, before, courses.limit),
+        limited_until=np.where(failed, now + LIMITED_SECONDS, courses.limited_until),
+        limited_rate=np.where(failed, demands.arriving.sum(axis=1), courses.limited_rate),
+    )

@@ -1,16 +1,15 @@
 """Who decides how many members a group has in a replay: HPAs, or what really happened."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 import numpy as np
 
-from adapter.columns import Flags
+from adapter.columns import Flags, Indexes
 from adapter.verdicts.controllers import ControllerFlags, Controllers, Milli, lanes_by
 from adapter.verdicts.hpa import Hpa
 from adapter.verdicts.load import MINUTE, NO_EVENTS, Events, Load
-from adapter.verdicts.owners import Owners
 from adapter.verdicts.plant import Consumers, Messages
 from adapter.verdicts.recent import Counts, RecentCounts, Window
 
@@ -29,33 +28,47 @@ LAG = Served()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class View:
-    """What the adapter knows of a group when an HPA asks."""
+class Views:
+    """What the adapter knows of some groups (rows) when an HPA asks. Partitions are columns; those that a group lacks
+    have nothing."""
 
     now: float
     lag: Messages
-    """In each partition, as all columns are."""
+    """In each partition."""
     arriving: Messages
-    """Messages per second, over the last minute."""
+    """Messages per second in each partition, over the last minute."""
     lately: Messages
     """The same over the last two samples."""
-    read: float
-    """Messages per second that the group read, over the last minute."""
-    members: int | None
-    """None: the group rebalances."""
-    owners: Owners
+    read: Messages
+    """Messages per second that each group read, over the last minute."""
+    members: Counts
+    """UNKNOWN: the group rebalances."""
+    owners: Indexes
     """The member that has each partition; negative: nobody."""
-    replicas: int
+    replicas: Counts
+    widths: Counts
+    """Partitions that each group has."""
+
+    def among(self, rows: Indexes) -> "Views":
+        """Returns those of some groups."""
+        return Views(self.now, *(getattr(self, it.name)[rows] for it in fields(self)[1:]))
 
 
 class Rule(Protocol):
-    """A metric that does not follow from the lag alone. Each lane has its own, which may remember what it needs."""
+    """A metric that does not follow from the lag alone. It may remember what it needs."""
 
-    def value(self, view: View) -> float:
-        """Returns what the HPA reads; NaN: nothing."""
+    def values(self, views: Views) -> Messages:
+        """Returns what the HPA of each lane reads; NaN: nothing."""
 
 
-Views = Callable[[float], Sequence[View]]
+class RuleOf(Protocol):
+    """What a lane's rule is like."""
+
+    def together(self, lanes: Sequence["Lane"]) -> Rule:
+        """Returns the rule of several lanes whose `rule` is of this type."""
+
+
+ViewsOf = Callable[[float], Views]
 """Those of all lanes with rules, in order, at a time."""
 
 
@@ -72,8 +85,8 @@ class Lane:
     lag_is_known: Flags | None = None
     """In which minutes an HPA gets a value; None: in all."""
     served: Served = LAG
-    rule: Callable[[Consumers], Rule] | None = None
-    """Makes what is served instead of `served`."""
+    rule: RuleOf | None = None
+    """What is served instead of `served`."""
     events: Events = NO_EVENTS
 
 
@@ -89,7 +102,7 @@ class Scaler(Protocol):
     def members(self, now: float) -> Counts:
         """Returns those that read from now on."""
 
-    def sync(self, now: float, lag: Messages, views: Views) -> None:
+    def sync(self, now: float, lag: Messages, views: ViewsOf) -> None:
         """Receives the lag that is served, and what else there is to know."""
 
 
@@ -106,7 +119,7 @@ class Given:
         self.replicas = self._members[int(now // MINUTE)]
         return self.replicas
 
-    def sync(self, now: float, lag: Messages, views: Views) -> None:
+    def sync(self, now: float, lag: Messages, views: ViewsOf) -> None:
         """Nothing follows from it."""
 
 
@@ -139,13 +152,14 @@ class Autoscaled:
         self._reads_ready = any(metric.source.target.type == "Value" for hpa in hpas for metric in hpa.metrics)
         self._most: Messages = np.array([lane.served.most for lane in lanes])
         self._replica: Messages = np.array([lane.served.replica or 0.0 for lane in lanes])
-        self._rules = [lane.rule(lane.consumers) for lane in lanes if lane.rule is not None]
+        self._ruled = np.array([at for at, lane in enumerate(lanes) if lane.rule is not None], np.intp)
+        self._rules = tuple(_rules_of([lanes[at] for at in self._ruled.tolist()]))
         self._serves_lag = all(lane.served == LAG for lane in lanes)
 
     def members(self, now: float) -> Counts:
         return self._for(now, self._joins)
 
-    def sync(self, now: float, lag: Messages, views: Views) -> None:
+    def sync(self, now: float, lag: Messages, views: ViewsOf) -> None:
         """The controller reads the adapter's latest sample."""
         self._sample(now, lag)
         values: Milli = np.ceil(self._metric(now, views) * 1000)
@@ -171,17 +185,30 @@ class Autoscaled:
             self._seen = np.where(ages < self._step, lag + (self._before - lag) * ages / self._step, self._seen)
         self._before = lag
 
-    def _metric(self, now: float, views: Views) -> Messages:
-        if self._rules:
-            return np.array([rule.value(view) for rule, view in zip(self._rules, views(now), strict=True)])
-        if self._serves_lag:
-            return self._seen
-        lag = np.minimum(self._seen, self._most)
-        return np.where(self._replica > 0, np.ceil(lag / np.maximum(self._replica, 1.0)), lag)
+    def _metric(self, now: float, views: ViewsOf) -> Messages:
+        served = self._seen
+        if not self._serves_lag:
+            lag = np.minimum(served, self._most)
+            served = np.where(self._replica > 0, np.ceil(lag / np.maximum(self._replica, 1.0)), lag)
+        if not self._rules:
+            return served
+        known, served = views(now), served.copy()
+        for rows, rule in self._rules:
+            served[self._ruled[rows]] = rule.values(known if len(self._rules) == 1 else known.among(rows))
+        return served
 
     def _for(self, now: float, delays: "_Delays") -> Counts:
         """Returns the replicas that have been wanted without a break for so many seconds."""
         return self.replicas if now >= self._changed_at + delays.longest else delays.counts(now, len(self.replicas))
+
+
+def _rules_of(lanes: Sequence[Lane]) -> Iterator[tuple[Indexes, Rule]]:
+    """Yields each rule with the places of its lanes."""
+    for kind in dict.fromkeys(type(lane.rule) for lane in lanes):
+        rows = [at for at, lane in enumerate(lanes) if type(lane.rule) is kind]
+        first = lanes[rows[0]].rule
+        assert first is not None
+        yield np.array(rows, np.intp), first.together([lanes[at] for at in rows])
 
 
 class _Delays:

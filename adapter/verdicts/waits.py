@@ -1,4 +1,5 @@
-"""Pure: how long the oldest message that waits in a partition has been there, for the metrics API and the reports.
+"""Pure: how many messages wait in a partition and how long the oldest one has been there, for the metrics API, the
+history's tables and the reports.
 
 It is as old as the time for which the log end has been beyond the commit: interpolated between the log ends of the same
 log around the commit. Where the log end was beyond it from the first of these on, the message is at least as old as
@@ -73,3 +74,27 @@ def _keys(ends: LogEnds, run: Indexes, offset: Offsets) -> tuple[Offsets, Offset
         width = len(values) + 1
         end, offset = np.searchsorted(values, end), np.searchsorted(values, offset, side="right") - 1
     return ends.run * width + end, run * width + np.maximum(offset, -1)
+
+
+def lag_behind(committed: Offsets, log_end: Offsets, log_start: Offsets, has_marker: Flags) -> Offsets:
+    """Messages before the log start are deleted, so nobody waits for them; nor does a transaction marker behind the
+    commit."""
+    lag: Offsets = np.where(has_marker, 0, log_end - np.maximum(committed, log_start))
+    return lag
+
+
+def lag_without_commit(
+    log_end: Offsets, log_start: Offsets, counts_from_start: Flags, last_commit: Offsets, has_marker: Flags
+) -> Offsets:
+    """A commit that has expired counts on. A partition that was never committed (a negative `last_commit`) counts
+    nothing, or with `offsetReset: earliest` the whole log. Never below 0."""
+    never_committed = np.where(counts_from_start, log_end - log_start, 0)
+    lag: Offsets = np.where(last_commit < 0, never_committed, lag_behind(last_commit, log_end, log_start, has_marker))
+    return np.maximum(lag, 0)
+
+
+def beyond_flight(lag: Seconds, arriving: Seconds, seconds: Seconds | float) -> Seconds:
+    """Returns the lag without what arrived in so many seconds (rates are messages per second): a member has read it,
+    or is about to, and has not committed it yet. Every commit interval, the lag of a group that keeps up rises by as
+    much and falls again."""
+    return np.maximum(lag - arriving * seconds, 0.0)

@@ -9,10 +9,11 @@ import yaml
 
 from adapter.verdicts.owners import owners_table
 from adapter.verdicts.plant import Consumers, Messages
+from adapter.verdicts.promised import Promised
 from adapter.verdicts.recent import Counts
-from adapter.verdicts.scalers import Lane, Rule
+from adapter.verdicts.scalers import Lane, RuleOf
 from benchmarks.scaling.hpas import Json, average, down_after, hpa, value
-from benchmarks.scaling.rules import Flink, Keda, Packed, Rate, Required, by_weight
+from benchmarks.scaling.rules import Alone, Flink, Keda, OfOne, Packed, Rate, by_weight
 from benchmarks.scaling.workloads import Setting
 from local.manifests.check import MANIFESTS
 
@@ -20,6 +21,8 @@ TARGET_SECONDS = (5, 10, 20, 40, 80, 160, 320)
 """What one member reads in so long is a target for the lag, or its share of the group."""
 WINDOWS = (60, 300, 900)
 KEDA_SECONDS = 10
+MAX_WAIT = 30.0
+"""Seconds: the promise of every policy that takes one."""
 USED_AT_MOST = 0.9
 """The share of a member's capacity that a rate is divided by."""
 EXAMPLE = MANIFESTS / "example-hpa-required.yaml"
@@ -71,9 +74,7 @@ def _fewest(produced: Messages, capacity: Messages, weights: Messages, consumers
     return np.where((needed == 0) & (produced > 0), len(weights), needed)
 
 
-def _scaled(
-    setting: Setting, target: Json, behavior: Json | None = None, rule: Callable[[Consumers], Rule] | None = None
-) -> Lane:
+def _scaled(setting: Setting, target: Json, behavior: Json | None = None, rule: RuleOf | None = None) -> Lane:
     """By an HPA. Without a rule, it reads the lag."""
     workload = setting.workload
     return Lane(
@@ -111,15 +112,15 @@ def _by_lag(setting: Setting, *, is_value: bool) -> Iterator[Lane]:
 
 def _keda(setting: Setting) -> list[Lane]:
     threshold = KEDA_SECONDS * setting.workload.capacity
-    return [_scaled(setting, average(threshold), rule=partial(Keda, threshold=threshold))]
+    return [_scaled(setting, average(threshold), rule=Alone(partial(Keda, threshold=threshold)))]
 
 
 def _rate(setting: Setting) -> list[Lane]:
-    return [_scaled(setting, average(USED_AT_MOST * setting.workload.capacity), rule=Rate)]
+    return [_scaled(setting, average(USED_AT_MOST * setting.workload.capacity), rule=Alone(Rate))]
 
 
-def _obeyed(setting: Setting, rule: Callable[[Consumers], Rule]) -> Lane:
-    return _scaled(setting, average(1), {"scaleUp": AT_ONCE, "scaleDown": AT_ONCE}, rule)
+def _obeyed(setting: Setting, rule: Callable[[Consumers], OfOne]) -> Lane:
+    return _scaled(setting, average(1), {"scaleUp": AT_ONCE, "scaleDown": AT_ONCE}, Alone(rule))
 
 
 def _packed(setting: Setting, promised: float | None) -> list[Lane]:
@@ -133,7 +134,7 @@ def _packed(setting: Setting, promised: float | None) -> list[Lane]:
 
 def _required(setting: Setting) -> list[Lane]:
     behavior = yaml.safe_load(EXAMPLE.read_text())["spec"]["behavior"]
-    return [_scaled(setting, average(1), behavior, Required)]
+    return [_scaled(setting, average(1), behavior, Promised(MAX_WAIT))]
 
 
 ORACLE, LAG, VALUE, REQUIRED = "oracle", "lag", "value", "required"

@@ -4,18 +4,66 @@ All of them know what one member can do, and none learns that it changes meanwhi
 
 import math
 from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from adapter.verdicts.assignment import Sharing
+from adapter.verdicts.assignment import UNKNOWN
 from adapter.verdicts.owners import Owners
 from adapter.verdicts.plant import Consumers, Messages
-from adapter.verdicts.required import Course, Demand, Promise, beyond_flight, following_a_rise, required
-from adapter.verdicts.scalers import View
+from adapter.verdicts.scalers import Lane, Views
 
-MAX_WAIT = 30.0
-"""Seconds: the promise of every policy that takes one."""
 SYNC_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """What the adapter knows of one group, as `Views` has it."""
+
+    now: float
+    lag: Messages
+    arriving: Messages
+    lately: Messages
+    read: float
+    members: int | None
+    """None: the group rebalances."""
+    owners: Owners
+    replicas: int
+
+
+class OfOne(Protocol):
+    """A rule of one lane."""
+
+    def value(self, view: View) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """A rule that decides for one lane after another."""
+
+    rule: Callable[[Consumers], OfOne]
+
+    def together(self, lanes: Sequence[Lane]) -> "_EachAlone":
+        return _EachAlone(lanes)
+
+
+class _EachAlone:
+    def __init__(self, lanes: Sequence[Lane]) -> None:
+        self._rules = [lane.rule.rule(lane.consumers) for lane in lanes if isinstance(lane.rule, Alone)]
+
+    def values(self, views: Views) -> Messages:
+        return np.array([rule.value(_view(views, at)) for at, rule in enumerate(self._rules)])
+
+
+def _view(views: Views, at: int) -> View:
+    columns = slice(int(views.widths[at]))
+    lag, arriving, lately = (column[at, columns] for column in (views.lag, views.arriving, views.lately))
+    owners = views.owners[at, columns].astype(np.int32)
+    members = None if views.members[at] == UNKNOWN else int(views.members[at])
+    read, replicas = float(views.read[at]), int(views.replicas[at])
+    return View(views.now, lag, arriving, lately, read, members, owners, replicas)
 
 
 class Keda:
@@ -91,42 +139,6 @@ class Packed:
         backlogs = np.zeros(len(view.lag)) if self._promised is None else view.lag / self._promised
         rates, backlogs = (np.minimum(size, self._capacity) for size in (view.arriving, backlogs))
         return float(_bins(rates, backlogs, self._capacity))
-
-
-class Required:
-    """`kafka_consumergroup_required_replicas`."""
-
-    DELAY_SECONDS = 60.0
-    PAUSE_SECONDS = 3.0
-
-    def __init__(self, consumers: Consumers) -> None:
-        self._consumers = consumers
-        by_topic = consumers.assignor is not None and consumers.assignor.divides_each_topic
-        self._sharing = Sharing.BY_TOPIC if by_topic else Sharing.TOGETHER
-        self._promise = Promise(
-            MAX_WAIT,
-            pause_seconds=self.PAUSE_SECONDS if by_topic else 0.0,
-            delay_seconds=self.DELAY_SECONDS + consumers.interval_seconds / 2,
-        )
-        self._course: Course | None = None
-
-    def value(self, view: View) -> float:
-        flight = self._consumers.commit_seconds + self._consumers.interval_seconds
-        arriving = following_a_rise(view.arriving, view.lately, 2 * self._consumers.interval_seconds)
-        demand = Demand(
-            arriving=arriving,
-            lag=view.lag,
-            beyond=beyond_flight(view.lag, arriving, flight),
-            capacity=self._consumers.capacity,
-            partitions=(len(view.lag),),
-            sharing=self._sharing,
-            read=view.read,
-            members=view.members,
-            expected_members=view.replicas,
-            owners=view.owners.astype(np.intp),
-        )
-        found, self._course = required(view.now, demand, self._promise, self._course)
-        return float(found.members)
 
 
 def _whole_share(number: int, partitions: int) -> int:

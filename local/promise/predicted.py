@@ -9,7 +9,8 @@ from adapter.verdicts.controllers import ControllerFlags, Controllers
 from adapter.verdicts.hpa import hpa_of
 from adapter.verdicts.owners import Assignor
 from adapter.verdicts.plant import Arrivals, Consumers, Messages, Plant
-from adapter.verdicts.required import Course, Demand, Promise, beyond_flight, following_a_rise, required
+from adapter.verdicts.required import Course, Demand, Promise, following_a_rise, required
+from adapter.verdicts.waits import beyond_flight
 from local.promise import scenario
 from local.promise.figures import Run
 
@@ -93,7 +94,7 @@ class _Required:
             members=self._members,
             expected_members=replicas,
         )
-        promise = Promise(scenario.MAX_WAIT, pause_seconds=3.0, delay_seconds=60.0 + scenario.INTERVAL_SECONDS / 2)
+        promise = Promise.of(scenario.MAX_WAIT, Sharing.BY_TOPIC, scenario.INTERVAL_SECONDS)
         found, self._course = required(float(second), demand, promise, self._course)
         return float(found.members)
 

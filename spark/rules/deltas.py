@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adapter.verdicts.waiting import lag_behind
+from adapter.verdicts.waits import lag_behind
 from spark.rules.trail import is_handover, is_trail
 from spark.tables.columns import (
     UNKNOWN,

@@ -4,7 +4,7 @@ member was busy all the time."""
 import numpy as np
 
 from adapter.verdicts.capacity import IN_FLIGHT_SECONDS
-from adapter.verdicts.waiting import lag_without_commit
+from adapter.verdicts.waits import lag_without_commit
 from spark.tables.columns import UNKNOWN, Flags, Ints, TableRows, Values, begins_of, numbered
 from spark.tables.contract import EVENTS, GAP, HOUR_MICROS, NAMES, PARTITIONS, TOTALS
 

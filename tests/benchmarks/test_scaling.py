@@ -7,10 +7,9 @@ import pytest
 
 from adapter.verdicts.owners import Assignor
 from adapter.verdicts.plant import Consumers
-from adapter.verdicts.scalers import View
 from benchmarks.scaling.picture import picture
 from benchmarks.scaling.policies import LAG, ORACLE, POLICIES, REQUIRED, foreseen
-from benchmarks.scaling.rules import Flink, Keda, Packed, by_weight
+from benchmarks.scaling.rules import Flink, Keda, Packed, View, by_weight
 from benchmarks.scaling.suite import Figures, Result, best_of, results_of
 from benchmarks.scaling.table import worse_in_both
 from benchmarks.scaling.workloads import Setting, settings, workloads

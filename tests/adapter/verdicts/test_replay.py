@@ -1,10 +1,12 @@
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from adapter.verdicts.load import Events, Load
-from adapter.verdicts.plant import Consumers
+from adapter.verdicts.plant import Consumers, Messages
 from adapter.verdicts.replay import replayed
-from adapter.verdicts.scalers import Lane, Served, View
+from adapter.verdicts.scalers import Lane, Served, Views
 from tests.support.hpas import external, hpa, rules
 
 TEN = Consumers(10.0, (4,), commit_seconds=1.0, interval_seconds=15.0)
@@ -152,24 +154,28 @@ def test_a_partition_gets_what_its_weight_says() -> None:
 class Watching:
     """A metric that asks for two replicas and remembers what it saw."""
 
-    def __init__(self, seen: list[View]) -> None:
-        self._seen = seen
+    def __init__(self) -> None:
+        self.seen: list[Views] = []
 
-    def value(self, view: View) -> float:
-        self._seen.append(view)
-        return 2.0
+    def together(self, lanes: Sequence[Lane]) -> "Watching":
+        assert [lane.rule for lane in lanes] == [self]
+        return self
+
+    def values(self, views: Views) -> Messages:
+        self.seen.append(views)
+        return np.array([2.0])
 
 
 def test_a_rule_sees_rates_lag_members_and_owners_and_decides() -> None:
-    seen: list[View] = []
-    load = Load(np.full(4, 600.0), np.full(4, 0.4), lag=100.0)
+    watching, load = Watching(), Load(np.full(4, 600.0), np.full(4, 0.4), lag=100.0)
     behaving = hpa(external(average="1"), most=4, behavior=AT_ONCE)
-    (it,) = replayed([Lane(load, TEN, behaving, rule=lambda _: Watching(seen))])
+    by_lag, it = replayed([Lane(load, TEN, behaving), Lane(load, TEN, behaving, rule=watching)])
 
-    assert it.replicas.tolist() == [2, 2, 2, 2]
-    first, last = seen[0], seen[-1]
-    assert (first.members, first.replicas, last.members, last.replicas) == (1, 1, 2, 2)
-    assert last.arriving == pytest.approx([4, 2, 2, 2])
-    assert first.lag == pytest.approx([40, 20, 20, 20])
-    assert [first.read, last.read] == pytest.approx([10, 10])
-    assert sorted(np.bincount(last.owners).tolist()) == [2, 2]
+    assert (by_lag.replicas.tolist(), it.replicas.tolist()) == ([4, 4, 4, 4], [2, 2, 2, 2])
+    first, last = watching.seen[0], watching.seen[-1]
+    assert [column.tolist() for column in (first.members, first.replicas)] == [[1], [1]]
+    assert [column.tolist() for column in (last.members, last.replicas)] == [[2], [2]]
+    assert last.arriving[0] == pytest.approx([4, 2, 2, 2])
+    assert first.lag[0] == pytest.approx([40, 20, 20, 20])
+    assert [first.read[0], last.read[0]] == pytest.approx([10, 10])
+    assert sorted(np.bincount(last.owners[0]).tolist()) == [2, 2]

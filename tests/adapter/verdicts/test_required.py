@@ -9,19 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.verdicts.assignment import Sharing
+from adapter.verdicts.assignment import Divisions, Sharing
 from adapter.verdicts.owners import Assignor
 from adapter.verdicts.plant import Arrivals, Consumers, Plant
 from adapter.verdicts.required import (
+    BASES,
     Basis,
     Course,
+    Courses,
     Demand,
+    Demands,
     Promise,
+    Promises,
     Required,
-    beyond_flight,
     following_a_rise,
     required,
+    required_of_all,
 )
+from adapter.verdicts.waits import beyond_flight
 
 PROMISE = Promise(max_wait=30.0)
 S4 = 85_000 / 60
@@ -342,3 +347,44 @@ def test_a_capacity_that_is_overestimated_is_made_up_for() -> None:
 
 def test_one_hot_partition_never_runs_a_group_to_its_maximum() -> None:
     assert max(followed(zipf(0.7, S4), 10, minutes=60)) < 30
+
+
+def test_groups_beside_one_another_get_the_numbers_that_they_get_alone() -> None:
+    """Of several topics, with several assignors, owners and courses, through a day of changes."""
+    random = np.random.default_rng(5)
+    groups = [
+        ((8,), Sharing.TOGETHER),
+        ((2, 6), Sharing.BY_TOPIC),
+        ((3, 0, 5), Sharing.TOGETHER),
+        ((4,), Sharing.SEVERAL_READERS),
+    ]
+    divisions, promises = Divisions.of(*zip(*groups, strict=True)), Promises.of([PROMISE] * len(groups))
+    courses, alone = Courses.of([Course(2)] * len(groups)), [Course(2)] * len(groups)
+    numbers = set()
+    for now in range(0, 6000, 15):
+        columns = (random.lognormal(3, 1, (4, 8)), 1000 * random.random((4, 8)) * (now % 600 > 300))
+        arriving, lag = (np.where(np.arange(8) < [[8], [8], [8], [4]], column.round(2), 0.0) for column in columns)
+        members = random.integers(1, 9, 4)
+        owners = random.integers(0, members[:, np.newaxis], (4, 8))
+        read, capacity = arriving.sum(axis=1) * random.random(4), np.full(4, 100.0)
+        all_of_them = Demands(arriving, lag, lag, capacity, read, members, members, owners=owners)
+        found, courses = required_of_all(float(now), all_of_them, divisions, promises, courses)
+        for at, (partitions, sharing) in enumerate(groups):
+            own = slice(sum(partitions))
+            number = int(members[at])
+            known = Demand(
+                arriving[at, own],
+                lag[at, own],
+                lag[at, own],
+                100.0,
+                partitions,
+                sharing,
+                read=float(read[at]),
+                members=number,
+                expected_members=number,
+                owners=owners[at, own],
+            )
+            one, alone[at] = required(float(now), known, PROMISE, alone[at])
+            assert (found.members[at], BASES[found.basis[at]]) == (one.members, one.basis)
+            numbers.add(one.members)
+    assert len(numbers) > 5

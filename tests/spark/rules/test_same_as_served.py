@@ -1,4 +1,4 @@
-"""The tables of the history count what the metrics API serves: `adapter.verdicts.waiting` is the rule of both."""
+"""The tables of the history count what the metrics API serves: `adapter.verdicts.waits` is the rule of both."""
 
 from dataclasses import replace
 from pathlib import Path
