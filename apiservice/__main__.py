@@ -1,4 +1,4 @@
-"""The command line: `serve`, `top`, `explain`, `validate` and `certificates`.
+"""The command line: `serve`, `top`, `explain`, `doctor`, `validate` and `certificates`.
 
 Each command imports what it needs, so that `--help` is fast."""
 
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from adapter.command_line import new_command, run, version, whole_number
-from apiservice.flags import BootstrapServers, Config, Flags, Output, seconds
+from apiservice.flags import BootstrapServers, Config, DoctorFlags, Flags, Output, seconds
 
 app = new_command("Kafka consumer lag for the native Kubernetes autoscaler.")
 
@@ -79,6 +79,18 @@ def explain(
     from apiservice.commands import explain as command  # noqa: PLC0415 - see above
 
     command.run(group, config, bootstrap_servers, kubeconfig, output)
+
+
+@app.command()
+def doctor(**options: Any) -> None:  # noqa: ANN401 - see DoctorFlags
+    """Check what stands between the brokers, this adapter and an HPA; status 1 if something is wrong."""
+    from apiservice.commands import doctor as command  # noqa: PLC0415 - see above
+
+    logging.disable()  # what goes wrong is in the checks
+    command.run(DoctorFlags(**options))
+
+
+doctor.__signature__ = signature(DoctorFlags)  # type: ignore[attr-defined]  # as above
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""The flags of `serve`: typer reads from the fields how to parse and describe them.
+"""The flags of `serve` and `doctor`: typer reads from the fields how to parse and describe them.
 
 Imports nothing heavy, so that `--help` is fast."""
 
@@ -108,3 +108,35 @@ class Flags:
         LogFormat,
         typer.Option(metavar="FORMAT", help="text, or json: one object for each line, with a count of its kind."),
     ] = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorFlags:
+    """Those of `doctor`."""
+
+    config: Config = None
+    bootstrap_servers: BootstrapServers = None
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Kubeconfig file, to check Kubernetes and HPAs as well.")
+    ] = None
+    hpa: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Check this HPA instead of all that read metrics of the adapter.")
+    ] = None
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace", "-n", metavar="NAMESPACE", help="Namespace of the HPAs. Default: all; with --hpa, default."
+        ),
+    ] = None
+    service: Annotated[
+        str | None,
+        typer.Option(metavar="[NAMESPACE/]NAME", help="Service of the adapter, if its name is not kafka-lag-adapter."),
+    ] = None
+    after: Annotated[
+        float, typer.Option(parser=seconds, metavar="DURATION", show_default="0s", help="Watch commits for so long.")
+    ] = 0.0
+    category: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Show only the checks of this category; may be repeated.")
+    ] = None
+    pre: Annotated[bool, typer.Option("--pre", help="Check what an installation needs, before it.")] = False
+    output: Annotated[Literal["text", "json"], typer.Option(metavar="FORMAT", help="text or json.")] = "text"

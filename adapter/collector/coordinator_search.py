@@ -11,6 +11,7 @@ from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.lag.snapshot import Cause, State
+from adapter.metrics.problems import hidden_group
 from adapter.protocol import codes
 from adapter.protocol.apis import FIND_COORDINATOR
 
@@ -152,5 +153,5 @@ def group_error(error: int, group: str, node: int) -> Cause:
     if error in {codes.NOT_COORDINATOR, codes.COORDINATOR_ABSENT}:
         return Cause(State.UNKNOWN, f"the coordinator of group {group} is moving")
     if error == codes.GROUP_NOT_AUTHORIZED:
-        return Cause(State.ERROR, f"the adapter may not describe group {group} (ACL Describe on the group is missing)")
+        return Cause(State.ERROR, hidden_group(group))
     return Cause(State.ERROR, f"broker {node} returned error {error} for group {group}")

@@ -26,7 +26,6 @@ from adapter.cluster.topics import (
 from adapter.collector.commits import CommitRound, Commits
 from adapter.collector.coordinator_search import PlacementProof
 from adapter.collector.current_rows import CurrentRows
-from adapter.collector.log_offsets import may_not_describe_topic
 from adapter.columns import NEVER
 from adapter.errors import some_of
 from adapter.kafka.answers import Answer, Failure
@@ -35,7 +34,7 @@ from adapter.kafka.liveness import Liveness
 from adapter.lag.rules import Asked, Watching
 from adapter.lag.snapshot import Cause, State
 from adapter.latest import Latest
-from adapter.metrics.problems import Problem, Reason
+from adapter.metrics.problems import Problem, Reason, hidden_topic
 from adapter.protocol.apis import DESCRIBE_SHARE_GROUP_OFFSETS, LIST_GROUPS
 
 REFRESH_SECONDS = 30.0
@@ -319,7 +318,7 @@ class Inventory:
             is_known = group in self._commits.directory.groups
             for topic in sorted(self._watching.required_topics(group, is_known=is_known)):
                 if topic in self.topology.hidden:
-                    yield Problem(Reason.TOPIC_HIDDEN, may_not_describe_topic(topic), cluster, group, topic)
+                    yield Problem(Reason.TOPIC_HIDDEN, hidden_topic(topic), cluster, group, topic)
                 elif self.topology.is_deleted(topic):
                     text = f"topic {topic} of group {group} does not exist in cluster {cluster}"
                     yield Problem(Reason.TOPIC_MISSING, text, cluster, group, topic)

@@ -21,6 +21,7 @@ from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.lag.layout import NO_LAYOUT, Layout, carried, same_places
 from adapter.lag.snapshot import Cause, Causes, State
+from adapter.metrics.problems import hidden_topic
 from adapter.protocol.codes import MOVED, NO_ERROR, NOT_CAUGHT_UP, TOPIC_NOT_AUTHORIZED
 from adapter.protocol.offset_responses import Columns
 from adapter.protocol.prepared_requests import EARLIEST, LATEST
@@ -227,13 +228,9 @@ def _fill_failed(
 
 def _cause_of(error: int, topic: str) -> Cause:
     if error == TOPIC_NOT_AUTHORIZED:
-        return Cause(State.ERROR, may_not_describe_topic(topic))
+        return Cause(State.ERROR, hidden_topic(topic))
     if error in MOVED:
         return Cause(State.UNKNOWN, "its leadership is moving")
     if error == NOT_CAUGHT_UP:
         return Cause(State.UNKNOWN, "its leader has not caught up yet after an election")
     return Cause(State.ERROR, f"its leader returned error {error}")
-
-
-def may_not_describe_topic(topic: str) -> str:
-    return f"the adapter may not describe topic {topic} (ACL Describe on the topic is missing)"

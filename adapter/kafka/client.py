@@ -231,6 +231,11 @@ class Brokers:
         if any(known.get(node) != address for node, address in addresses.items()):
             manager.call_soon(manager.cluster.request_update)
 
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """Returns the brokers that the bootstrap server has named."""
+        return tuple(broker.node_id for broker in self._manager.cluster.brokers())
+
     def versions(self, node: int) -> Versions:
         """Returns what the broker's latest connection has negotiated."""
         known: Mapping[int, Versions] = {} if self._client is None else self._manager.known_versions

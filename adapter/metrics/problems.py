@@ -68,6 +68,19 @@ ABSENT = frozenset(
 """There is no value; with the other reasons, it is not known well enough."""
 
 
+def hidden_group(group: str) -> str:
+    return f"the adapter may not describe group {group} (ACL Describe on the group is missing)"
+
+
+def hidden_topic(topic: str) -> str:
+    return f"the adapter may not describe topic {topic} (ACL Describe on the topic is missing)"
+
+
+def is_hidden(text: str) -> bool:
+    """Whether it contains what `hidden_group` or `hidden_topic` returns."""
+    return "(ACL Describe on the " in text
+
+
 class Problem(NamedTuple):
     """A tuple, because a cycle may create tens of thousands."""
 

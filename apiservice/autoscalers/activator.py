@@ -45,7 +45,7 @@ class _State:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class Asked:
     """What follows from the annotations of an HPA."""
 
     wish: ZeroWish | None
@@ -72,7 +72,7 @@ class Activator:
         self._follow_removals(asking, is_leader=is_leader)
         due: dict[Step, list[Callable[[], bool]]] = {step: [] for step in Step}
         for key, hpa in asking.items():
-            asked = _asked(hpa, rivals, metrics) if is_allowed else _Asked(None, why_not="the settings do not allow it")
+            asked = asked_by(hpa, rivals, metrics, is_allowed=is_allowed)
             state = self._states.setdefault(key, _State())
             step = self._decided(state, hpa, asked, metrics, is_leader=is_leader)
             if is_leader:
@@ -92,7 +92,7 @@ class Activator:
 
     # -- decide ----------------------------------------------------------------------------------
 
-    def _decided(self, state: _State, hpa: Autoscaler, asked: _Asked, metrics: Metrics, *, is_leader: bool) -> Step:
+    def _decided(self, state: _State, hpa: Autoscaler, asked: Asked, metrics: Metrics, *, is_leader: bool) -> Step:
         if hpa.version == state.acted_on:
             return Step.NOTHING  # the watch has not shown yet what was written
         is_marked = ASLEEP_SINCE in hpa.annotations
@@ -108,7 +108,7 @@ class Activator:
 
     # -- apply -----------------------------------------------------------------------------------
 
-    def _take(self, step: Step, state: _State, hpa: Autoscaler, asked: _Asked) -> None:
+    def _take(self, step: Step, state: _State, hpa: Autoscaler, asked: Asked) -> None:
         match step:
             case Step.SLEEP:
                 self._sleep(state, hpa, asked.wish or ZeroWish())
@@ -166,15 +166,17 @@ class Activator:
         self._writes.warn(hpa, ACTION, "ScaleToZeroConflict", text)
 
 
-def _asked(hpa: Autoscaler, rivals: Rivals, metrics: Metrics) -> _Asked:
+def asked_by(hpa: Autoscaler, rivals: Rivals, metrics: Metrics, *, is_allowed: bool) -> Asked:
+    if not is_allowed:
+        return Asked(None, why_not="the settings do not allow it")
     try:
         wish = zero_wish_of(hpa.annotations)
     except ValueError as error:
-        return _Asked(None, str(error), str(error))
+        return Asked(None, str(error), str(error))
     if wish is None:
-        return _Asked(None, why_not=NOT_ASKED)
+        return Asked(None, why_not=NOT_ASKED)
     refusal = refusal_of(hpa, rivals.of(hpa), metrics.shows_work)
-    return _Asked(None if refusal else wish, refusal, refusal)
+    return Asked(None if refusal else wish, refusal, refusal)
 
 
 def _levels(metrics: Metrics, hpa: Autoscaler) -> Levels:

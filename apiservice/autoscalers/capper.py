@@ -34,7 +34,7 @@ class Capper:
         former, self._smaller = self._smaller, {}
         for hpa in marked:
             wish, refusal = _wished(hpa) if is_allowed else (None, "")
-            limit = UNKNOWN if wish is None else _limit(metrics, hpa, wish)
+            limit = UNKNOWN if wish is None else limit_by(metrics, hpa, wish)
             now = self._monotonic()
             smaller = self._smaller[hpa.place] = smaller_of(former.get(hpa.place), hpa, limit, now)
             if not is_leader:
@@ -80,8 +80,10 @@ def _wished(hpa: Autoscaler) -> tuple[CapWish | None, str]:
         return None, str(error)
 
 
-def _limit(metrics: Metrics, hpa: Autoscaler, wish: CapWish) -> Limit:
-    """Whatever is refused to the HPA, such as a hidden topic or an answer that is too old, leaves it unknown."""
+def limit_by(metrics: Metrics, hpa: Autoscaler, wish: CapWish) -> Limit:
+    """Returns how many replicas can have a partition of what the HPA's metrics read.
+
+    Whatever is refused to the HPA, such as a hidden topic or an answer that is too old, leaves it unknown."""
     if not hpa.metrics:
         return Limit(None, "the HPA has no metric that is served by this adapter")
     if not all(metric.names_group for metric in hpa.metrics):

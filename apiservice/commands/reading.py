@@ -1,7 +1,7 @@
 """Clusters that are read for a while in this process, without serving: for commands that show what they find."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from threading import Event
 
@@ -9,6 +9,7 @@ from adapter import clock
 from adapter.collector.cycle import Completeness
 from adapter.collector.threads import Collector, collectors_of, stop_all
 from adapter.errors import AdapterError
+from adapter.lag.rules import AskedTopics, topics_for
 from adapter.metrics.query import Metrics
 from adapter.metrics.store import Store
 from adapter.settings.models import Settings
@@ -45,15 +46,28 @@ class Reading:
             raise AdapterError("\n".join(lines))
 
 
+def hurried(settings: Settings, interval: float) -> Settings:
+    """Returns the settings with cycles so far apart, in seconds, and with values that outlive some of them."""
+    longest = max(settings.collection.max_age, 3 * interval)
+    collection = settings.collection.model_copy(update={"interval": interval, "max_age": longest})
+    return settings.model_copy(update={"collection": collection})
+
+
+Ask = Callable[[Metrics], Collection[AskedTopics]]
+
+
 @contextlib.contextmanager
-def reading(settings: Settings) -> Iterator[Reading]:
-    """Reads the clusters of the settings at their interval until the block ends."""
+def reading(settings: Settings, ask: Ask = lambda _: ()) -> Iterator[Reading]:
+    """Reads the clusters of the settings at their interval until the block ends. `ask` returns what HPAs ask for."""
     store = Store(cluster.name for cluster in settings.clusters)
     collectors = tuple(collectors_of(settings, store, Telemetry(), clock).values())
+    metrics = Metrics(settings, store, clock)
+    asked = ask(metrics)
     for collector in collectors:
+        collector.ask(topics_for(collector.name, asked, metrics.may_name))
         collector.start()
     try:
-        yield Reading(Metrics(settings, store, clock), store, collectors)
+        yield Reading(metrics, store, collectors)
     finally:
         stop_all(collectors, STOP_SECONDS)
 

@@ -15,8 +15,7 @@ from adapter import clock
 from adapter.clock import utc_text
 from adapter.overview.cells import HEADINGS, RIGHT, cells_of
 from adapter.overview.lines import GroupLine, lines_of
-from adapter.settings.models import Settings
-from apiservice.commands.reading import Reading, reading
+from apiservice.commands.reading import Reading, hurried, reading
 from apiservice.commands.screen import show
 from apiservice.flags import Output, given_settings
 
@@ -41,7 +40,7 @@ class Options:
 
 def run(options: Options) -> None:
     """Shows the groups once, or until the user ends it. Raises AdapterError if no cluster can be read."""
-    settings = _hurried(given_settings(options.config, options.bootstrap_servers), options.interval)
+    settings = hurried(given_settings(options.config, options.bootstrap_servers), options.interval)
     several = len(settings.clusters) > 1
     with _ended_by_the_user(), reading(settings) as clusters:
         clusters.wait()
@@ -75,12 +74,6 @@ def _write(look: Look, options: Options, *, names_cluster: bool) -> None:
     while not options.once:
         Event().wait(options.interval)
         write(look())
-
-
-def _hurried(settings: Settings, interval: float) -> Settings:
-    longest = max(settings.collection.max_age, 3 * interval)
-    collection = settings.collection.model_copy(update={"interval": interval, "max_age": longest})
-    return settings.model_copy(update={"collection": collection})
 
 
 def _lines(clusters: Reading, followed: float) -> list[GroupLine]:

@@ -7,6 +7,7 @@ import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from cryptography import x509
@@ -147,6 +148,17 @@ def manifest(group: ApiGroup, found: Json | None, service: Service, bundle: byte
         metadata["resourceVersion"] = found["metadata"]["resourceVersion"]
     place = {"namespace": service.namespace, "name": service.name, "port": service.port}
     return api_service(group, metadata, place, bundle)
+
+
+def bundle_fault(found: Json, now: datetime) -> str:
+    """Returns why no certificate can be verified by `caBundle`; empty: one can, or nothing is verified."""
+    bundle = found["spec"].get("caBundle") or ""
+    certificates = _certificates(bundle)
+    if certificates is None:
+        return "its caBundle cannot be read"
+    if certificates and all(each.not_valid_after_utc < now for each in certificates):
+        return "every CA in its caBundle has expired"
+    return ""
 
 
 def _held(group: ApiGroup, holder: Mapping[str, Any], service: Service) -> str:

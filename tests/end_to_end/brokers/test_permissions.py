@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from adapter.metrics.problems import ValueUnavailable
+from apiservice.doctor.check import Outcome
 from local.kafka.broker import Kafka, joining_broker
 from local.kafka.tools import commit, create_topic, produce
 from local.processes import free_port
+from tests.support.checks import examined, of
 from tests.support.real.guarded import ALICE, DOCUMENTED_PASSWORD, secured
 from tests.support.real.in_process import InProcess, in_process
 from tests.support.real.versions import needs_kafka, needs_scram, needs_scram_requests
@@ -18,6 +20,9 @@ RULES = [
     {"group": "half-seen", "topics": ["seen", "unseen"]},
     {"group": "misspelt", "topics": ["sene"]},
 ]
+
+PART_SECONDS = 12.0
+"""In this time, an adapter that may read only a part has read it."""
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +126,15 @@ def test_without_the_offsets_topic_in_sight_a_silent_broker_matters_to_every_unk
                 assert "broker 2 at 127.0.0.1" in str(refused)
             assert running.lag("half-seen", "seen") == 6
         second.stop()  # in order, so that no later test's topic is placed on it
+
+
+def test_doctor_finds_the_rights_that_are_missing(guarded: Kafka, tmp_path: Path) -> None:
+    password = tmp_path / "password"
+    password.write_text(ALICE.password)
+    settings = {"clusters": [secured(guarded, ALICE.username, password)], "rules": RULES[:2]}
+    found = examined(tmp_path, settings, patience=PART_SECONDS)
+
+    assert {check.subject: check.detail for check in of(found, "KLA301") if check.outcome is Outcome.FAILED} == {
+        "group secret, rules[0]": "the adapter may not describe group secret (ACL Describe on the group is missing)",
+        "group half-seen, rules[1]": "the adapter may not describe topic unseen (ACL Describe on the topic is missing)",
+    }

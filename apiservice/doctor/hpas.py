@@ -1,0 +1,172 @@
+"""Decides what is wrong with an HPA, and between it and its metric."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from adapter.errors import did_you_mean, some_of
+from adapter.metrics.definitions import SERVED
+from adapter.metrics.query import Metrics
+from adapter.overview.commit_pace import CommitPace
+from adapter.settings.models import Settings
+from adapter.verdicts.controllers import ControllerFlags
+from adapter.verdicts.hpa import quantity
+from adapter.verdicts.surge import first_raised, surge_of
+from apiservice.autoscalers.activator import asked_by
+from apiservice.autoscalers.annotations import ASLEEP_SINCE, SCALE_TO_ZERO, CapWish
+from apiservice.autoscalers.asked import groups_read
+from apiservice.autoscalers.autoscaler import Autoscaler, UsedMetric
+from apiservice.autoscalers.capper import limit_by
+from apiservice.autoscalers.limits import LIMITED, TOO_MANY
+from apiservice.autoscalers.rivals import Rivals
+from apiservice.doctor import codes
+from apiservice.doctor.check import Category, Check, Outcome, failed, judged, passed, skipped, warned
+from apiservice.doctor.facts import HpaFacts, Json
+
+_CODES = tuple(code for code in codes.CODES if code.category is Category.HPA)
+_NEEDED = ("AbleToScale", "ScalingActive")
+"""Conditions that are good if they are true."""
+_DEFAULT_SURGE = "25%"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What this process has read of Kafka, by the settings."""
+
+    settings: Settings
+    metrics: Metrics
+    pace: Callable[[str | None, str], tuple[CommitPace, int | None] | None]
+    """Cluster, which may be None, and group -> how it commits, if that was watched, and its members."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One HPA."""
+
+    document: Json
+    autoscaler: Autoscaler | None
+    """None: it uses no metric of ours."""
+    facts: HpaFacts
+
+    @property
+    def subject(self) -> str:
+        return f"HPA {self.document['metadata']['namespace']}/{self.document['metadata']['name']}"
+
+
+def not_asked(why: str, subject: str = "") -> Iterator[Check]:
+    yield from (skipped(code, subject, why) for code in _CODES)
+
+
+def absent(subject: str, why: str) -> Iterator[Check]:
+    yield failed(codes.HPA, subject, why)
+    yield from (skipped(code, subject, f"{codes.HPA.name} failed") for code in _CODES if code is not codes.HPA)
+
+
+def foreign(seen: Seen, names: Sequence[str]) -> Iterator[Check]:
+    """It reads none of the metrics of these names."""
+    read = [name for metric in seen.document["spec"].get("metrics") or () for name in _names_in(metric)]
+    hint = did_you_mean(read[0], names) if read else ""
+    yield from absent(seen.subject, f"it reads {some_of(read, separator=', ') or 'no metric by name'}{hint}")
+
+
+def checks_of(seen: Seen, hpa: Autoscaler, rivals: Rivals, known: Known | str) -> Iterator[Check]:
+    """`known`: why nothing of Kafka is known, if it is a text."""
+    subject = seen.subject
+    yield passed(codes.HPA, subject)
+    problems = [f"{name}: {answer.problem}" for name, answer in seen.facts.values if answer.document is None]
+    yield judged(codes.VALUE, subject, some_of(problems))
+    yield _conditions(hpa, subject)
+    named = {} if isinstance(known, str) else {each.name.lower(): each.value for each in known.settings.metrics}
+    lags = [
+        metric for metric in hpa.metrics if named.get(metric.name.lower(), SERVED.get(metric.name.lower())) == "lag"
+    ]
+    by_value = [metric.name for metric in lags if metric.target_type == "Value"]
+    text = f"{some_of(by_value, separator=', ')} has a target of type Value" if by_value else ""
+    yield judged(codes.VALUE_TARGET, subject, text, Outcome.WARNING)
+    others = some_of(rivals.of(hpa), separator=" and ")
+    yield judged(
+        codes.RIVALS, subject, f"{hpa.target.kind} {hpa.target.name} is also scaled by {others}" if others else ""
+    )
+    yield _surge(seen, hpa)
+    if isinstance(known, str):
+        yield from (skipped(code, subject, known) for code in (codes.MOST_REPLICAS, codes.CADENCE, codes.ZERO))
+        return
+    yield _most_replicas(hpa, known.metrics, subject)
+    yield _cadence(hpa, lags, known, subject)
+    yield _zero(hpa, rivals, known, subject)
+
+
+def _names_in(metric: Mapping[str, Any]) -> Iterator[str]:
+    source = metric.get(str(metric["type"]).lower()) or {}
+    if "metric" in source:
+        yield source["metric"]["name"]
+
+
+def _conditions(hpa: Autoscaler, subject: str) -> Check:
+    if not hpa.conditions:
+        return skipped(codes.CONDITIONS, subject, "the HPA controller has not looked at it yet")
+    for each in hpa.conditions:
+        text = f"{each.type} is {each.status}: {each.reason}: {each.message}"
+        if each.type in _NEEDED and each.status != "True" and ASLEEP_SINCE not in hpa.annotations:
+            return failed(codes.CONDITIONS, subject, text)
+        if (each.type, each.status, each.reason) == (LIMITED, "True", TOO_MANY):
+            return warned(codes.CONDITIONS, subject, text)
+    return passed(codes.CONDITIONS, subject)
+
+
+def _surge(seen: Seen, hpa: Autoscaler) -> Check:
+    deployment, subject = seen.facts.target.document, seen.subject
+    if deployment is None:
+        return skipped(codes.SURGE, subject, seen.facts.target.problem)
+    strategy = deployment["spec"].get("strategy") or {}
+    if strategy.get("type") == "Recreate" or all(metric.target_type != "AverageValue" for metric in hpa.metrics):
+        return passed(codes.SURGE, subject)
+    surge = (strategy.get("rollingUpdate") or {}).get("maxSurge", _DEFAULT_SURGE)
+    raised = first_raised(hpa.minimum, hpa.maximum, surge_of(surge), _tolerance(seen.document))
+    text = (
+        ""
+        if raised is None
+        else (f"with maxSurge {surge}, an update at {raised} replicas adds so few pods that the HPA keeps them")
+    )
+    return judged(codes.SURGE, subject, text, Outcome.WARNING)
+
+
+def _tolerance(document: Json) -> float:
+    given = ((document["spec"].get("behavior") or {}).get("scaleDown") or {}).get("tolerance")
+    return ControllerFlags().tolerance if given is None else float(quantity(given))
+
+
+def _most_replicas(hpa: Autoscaler, metrics: Metrics, subject: str) -> Check:
+    limit = limit_by(metrics, hpa, CapWish()).replicas
+    if limit is None:
+        return skipped(codes.MOST_REPLICAS, subject, "how many replicas can have a partition is not known")
+    text = f"maxReplicas is {hpa.maximum}, and {limit} can have a partition" if hpa.maximum > limit else ""
+    return judged(codes.MOST_REPLICAS, subject, text, Outcome.WARNING)
+
+
+def _cadence(hpa: Autoscaler, lags: Sequence[UsedMetric], known: Known, subject: str) -> Check:
+    targets = [metric.target for metric in lags if metric.target_type == "AverageValue"]
+    groups = groups_read(hpa, known.metrics.named_groups)
+    watched = [seen for place in groups if (seen := known.pace(place.cluster, place.group)) is not None]
+    if not targets or not watched:
+        return skipped(
+            codes.CADENCE, subject, "no three commits of its groups were seen; `--after 75s` watches for longer"
+        )
+    target, (pace, members) = float(quantity(targets[0])), watched[0]
+    each = pace.per_second / max(members or hpa.current_replicas, 1)
+    work = target / each if each else float("inf")
+    text = (
+        f"commits come {pace.seconds:.0f} s apart, and the target of {targets[0]} messages is {work:.0f} s of one "
+        f"replica's work ({each:.0f} messages/s): between two commits, the lag rises by more than the target"
+    )
+    return judged(codes.CADENCE, subject, text if pace.seconds > work else "", Outcome.WARNING)
+
+
+def _zero(hpa: Autoscaler, rivals: Rivals, known: Known, subject: str) -> Check:
+    if SCALE_TO_ZERO not in hpa.annotations:
+        gate = "by the HPA itself" if hpa.minimum == 0 else "not asked for"
+        return passed(codes.ZERO, subject, gate)
+    asked = asked_by(hpa, rivals, known.metrics, is_allowed=known.settings.autoscalers.scale_to_zero)
+    if asked.wish is None and hpa.annotations[SCALE_TO_ZERO] == "false":
+        return passed(codes.ZERO, subject, "not asked for")
+    return judged(codes.ZERO, subject, asked.why_not if asked.wish is None else "")

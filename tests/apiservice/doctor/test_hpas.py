@@ -1,0 +1,67 @@
+"""What follows from an HPA's conditions, and from what it lacks; its other checks are tested on a real cluster."""
+
+from typing import Any
+
+import pytest
+
+from adapter.metrics.definitions import SERVED
+from apiservice.autoscalers.autoscaler import autoscaler_of
+from apiservice.autoscalers.rivals import Rivals
+from apiservice.doctor.check import Check, Outcome
+from apiservice.doctor.facts import Answer, HpaFacts
+from apiservice.doctor.hpas import Seen, checks_of
+from tests.support.checks import of
+from tests.support.kubernetes.hpas import external, hpa
+
+
+def found(target: dict[str, Any] | None = None, conditions: object = ()) -> list[Check]:
+    document = hpa("consumer", external(group="billing"), conditions=conditions)
+    seen = autoscaler_of(document, SERVED)
+    assert seen is not None
+    answer = Answer(None, "not found", 404) if target is None else Answer(target)
+    facts = HpaFacts((("kafka_consumergroup_lag", Answer({})),), answer)
+    return [*checks_of(Seen(document, seen, facts), seen, Rivals(tuple), "KLA101 skipped")]
+
+
+def condition(kind: str, status: str, reason: str) -> list[dict[str, str]]:
+    return [{"type": kind, "status": status, "reason": reason, "message": "because"}]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "outcome"),
+    [
+        ([], Outcome.SKIPPED),
+        (condition("ScalingActive", "True", "ValidMetricFound"), Outcome.OK),
+        (condition("ScalingActive", "False", "FailedGetExternalMetric"), Outcome.FAILED),
+        (condition("AbleToScale", "False", "FailedGetScale"), Outcome.FAILED),
+        (condition("ScalingLimited", "True", "TooManyReplicas"), Outcome.WARNING),
+        (condition("ScalingLimited", "True", "TooFewReplicas"), Outcome.OK),
+    ],
+)
+def test_conditions_are_judged_by_type_status_and_reason(conditions: list[dict[str, str]], outcome: Outcome) -> None:
+    assert [check.outcome for check in of(found(conditions=conditions), "KLA503")] == [outcome]
+
+
+def test_without_settings_what_needs_kafka_is_skipped_with_the_reason() -> None:
+    checks = found()
+
+    for code in ("KLA505", "KLA507", "KLA509"):
+        assert [(check.outcome, check.detail) for check in of(checks, code)] == [(Outcome.SKIPPED, "KLA101 skipped")]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "outcome"),
+    [
+        ({"type": "Recreate"}, Outcome.OK),
+        ({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}}, Outcome.OK),
+        ({"type": "RollingUpdate"}, Outcome.OK),
+    ],
+)
+def test_updates_that_add_no_pods_or_many_are_good(strategy: dict[str, Any], outcome: Outcome) -> None:
+    checks = found({"spec": {"strategy": strategy}})
+
+    assert [check.outcome for check in of(checks, "KLA508")] == [outcome]
+
+
+def test_a_target_that_cannot_be_read_is_skipped() -> None:
+    assert [check.outcome for check in of(found(), "KLA508")] == [Outcome.SKIPPED]

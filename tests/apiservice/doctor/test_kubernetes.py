@@ -1,0 +1,103 @@
+"""What follows from answers of kube-apiserver that a real one does not give on request."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiservice.commands.doctor import checks_of as examined
+from apiservice.doctor.check import Check, Outcome
+from apiservice.doctor.facts import Answer, ClusterFacts, text_of_selector
+from apiservice.doctor.kubernetes import checks_of
+from apiservice.flags import DoctorFlags
+from apiservice.registration.api_service import Service
+from apiservice.tls.issuing import base64_of
+from tests.support.checks import broken, of, outcomes
+from tests.support.kubernetes.authorities import Authority, config_map_data
+from tests.support.kubernetes.hpas import expression
+
+AUTHORITY, PROXIES = Authority("serving"), Authority("front-proxy-ca")
+SERVICE = Service("kafka-lag-adapter", "kafka-lag-adapter", 443)
+GOOD = Answer({"status": {"allowed": True}})
+
+
+def api_service(message: str = "", service: str = SERVICE.name, bundle: str | None = None) -> Answer:
+    available = {"type": "Available", "status": "False" if message else "True", "message": message}
+    place = {"namespace": SERVICE.namespace, "name": service, "port": 443}
+    spec = {"service": place, "caBundle": base64_of(AUTHORITY.pem.encode()) if bundle is None else bundle}
+    return Answer({"metadata": {}, "spec": spec, "status": {"conditions": [available]}})
+
+
+def found(now: datetime | None = None, **parts: Answer) -> list[Check]:
+    facts: dict[str, Any] = {
+        "version": Answer({"gitVersion": "v1.37.0"}),
+        "api_service": api_service(),
+        "authentication": Answer({"data": config_map_data(AUTHORITY, PROXIES)}),
+        "discovery": Answer({}),
+        "review": GOOD,
+        "dry_run": Answer({}),
+        **parts,
+    }
+    return [*checks_of(ClusterFacts(SERVICE, **facts), now, before_install=False)]
+
+
+def test_without_a_fault_all_checks_pass() -> None:
+    assert {check.outcome for check in found()} == {Outcome.OK}
+
+
+def test_a_cluster_without_a_ca_of_its_front_proxy_is_found() -> None:
+    data = {key: text for key, text in config_map_data(AUTHORITY, PROXIES).items() if "requestheader-client" not in key}
+
+    assert broken(found(authentication=Answer({"data": data}))) == {
+        "KLA405": "requestheader-client-ca-file is missing, so no front proxy can be recognised"
+    }
+
+
+def test_a_cluster_without_settings_for_extension_servers_is_found() -> None:
+    assert "there is no ConfigMap" in broken(found(authentication=Answer(None, "not found", 404)))["KLA405"]
+
+
+def test_what_the_user_may_not_read_is_skipped_with_the_reason() -> None:
+    forbidden = Answer(None, "the Kubernetes API server answered 403: forbidden", 403)
+    checks = found(authentication=forbidden, api_service=forbidden, review=forbidden, dry_run=forbidden)
+
+    assert broken(checks) == {}
+    assert set(outcomes(checks, Outcome.SKIPPED)) == {"KLA402", "KLA403", "KLA404", "KLA405", "KLA406", "KLA408"}
+
+
+@pytest.mark.parametrize(
+    ("bundle", "after", "words"),
+    [("bm90IFBFTQ==", timedelta(), ""), (None, timedelta(days=10_000), "every CA in its caBundle has expired")],
+)
+def test_a_bundle_that_can_verify_nothing_is_found(bundle: str | None, after: timedelta, words: str) -> None:
+    checks = found(datetime.now(UTC) + after, api_service=api_service(bundle=bundle))
+
+    assert words in broken(checks).get("KLA403", "")
+    assert list(broken(checks)) == ["KLA403"]
+
+
+def test_a_release_of_another_name_is_recognised_by_its_service() -> None:
+    checks = found(api_service=api_service(service="lag-kafka-lag-adapter"))
+
+    assert [check.detail for check in of(checks, "KLA402")] == ["Service kafka-lag-adapter/lag-kafka-lag-adapter"]
+
+
+def test_a_kubeconfig_that_does_not_exist_is_found(tmp_path: Path) -> None:
+    checks = examined(DoctorFlags(kubeconfig=tmp_path / "absent", category=["kubernetes"]))
+
+    assert broken(checks) == {"KLA401": f"kubeconfig {tmp_path / 'absent'} does not exist"}
+
+
+def test_a_selector_is_sent_as_the_hpa_controller_sends_it() -> None:
+    selector = {
+        "matchLabels": {"group": "billing"},
+        "matchExpressions": [
+            expression("topic", "In", "orders", "mail"),
+            expression("cluster", "NotIn", "test"),
+            expression("partition", "Exists"),
+            expression("bound", "DoesNotExist"),
+        ],
+    }
+
+    assert text_of_selector(selector) == ("group=billing,topic in (orders,mail),cluster notin (test),partition,!bound")

@@ -1,0 +1,35 @@
+"""Each code of `doctor` has its page, which says what it means, how to see it and how to mend it."""
+
+from pathlib import Path
+
+import pytest
+
+from apiservice.doctor.check import Category, Code
+from apiservice.doctor.codes import CODES
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("code", CODES, ids=lambda code: code.name)
+def test_the_page_of_a_code_has_its_claim_and_all_its_parts(code: Code) -> None:
+    lines = (ROOT / code.link).read_text().splitlines()
+
+    assert lines[0] == f"# {code.name}: {code.claim}"
+    assert [line for line in lines if line.startswith("## ")] == ["## How to see it", "## How to mend it"]
+    assert all(any(text and not text.startswith("#") for text in part) for part in parts_of(lines))
+
+
+def parts_of(lines: list[str]) -> list[list[str]]:
+    headings = [at for at, line in enumerate(lines) if line.startswith("#")]
+    return [lines[begin:end] for begin, end in zip(headings, [*headings[1:], len(lines)], strict=True)]
+
+
+def test_no_page_is_left_of_a_code_that_is_gone() -> None:
+    assert {path.stem for path in (ROOT / "docs/codes").iterdir()} == {code.name for code in CODES}
+
+
+def test_codes_are_unique_and_begin_with_the_number_of_their_category() -> None:
+    names, categories = [code.name for code in CODES], list(Category)
+
+    assert len(set(names)) == len(names)
+    assert all(code.name.startswith(f"KLA{categories.index(code.category) + 1}") for code in CODES)

@@ -1,0 +1,45 @@
+"""What `doctor` found, by code."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import yaml
+
+from apiservice.commands import doctor, reading
+from apiservice.doctor.check import Category, Check, Outcome
+from apiservice.flags import DoctorFlags
+
+
+def outcomes(checks: Iterable[Check], *asked: Outcome) -> dict[str, str]:
+    """Code -> the detail of its last check with such an outcome."""
+    return {check.code.name: check.detail for check in checks if check.outcome in asked}
+
+
+def broken(checks: Iterable[Check]) -> dict[str, str]:
+    return outcomes(checks, Outcome.FAILED)
+
+
+def of(checks: Iterable[Check], code: str) -> list[Check]:
+    return [check for check in checks if check.code.name == code]
+
+
+def examined(
+    folder: Path,
+    settings: object,
+    *categories: Category,
+    patience: float = 120.0,
+    **flags: Any,  # noqa: ANN401 - as on the command line
+) -> list[Check]:
+    """What `doctor` finds in this process with these settings, which are as in the file.
+
+    `patience`: the seconds after which a cluster counts that can be read only in part."""
+    file = folder / "settings.yaml"
+    file.write_text(yaml.safe_dump(settings))
+    given = DoctorFlags(config=file, category=[each.value for each in categories] or None, **flags)
+    with (
+        mock.patch.object(reading, "PATIENCE_SECONDS", patience),
+        mock.patch.object(reading, "FAILED_SECONDS", patience),
+    ):
+        return doctor.checks_of(given)
