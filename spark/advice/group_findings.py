@@ -11,7 +11,7 @@ from adapter.verdicts.causes import Verdict
 from spark.advice.demand import Load, well_covered
 from spark.advice.finding import RECREATIONS, RESETS, REWINDS, SKIPS, Finding, Severity
 from spark.advice.incidents.partitions import moving_hot
-from spark.advice.incidents.words import named
+from spark.advice.incidents.words import named, some_of
 from spark.figures import formatting
 from spark.figures.incidents import Happened, HotHours
 from spark.figures.model import Group, Periods, Still, TopicFigures, as_column, overlap
@@ -105,11 +105,11 @@ def _stuck(
 def _partitions(topic: str, partitions: int, still: Still) -> str:
     """`partition 7 of orders`, `3 of the 12 partitions of orders (0, 4, 7)`, `all 12 partitions of orders`."""
     if still.number >= partitions > 1:
-        return f"{'both' if partitions == 2 else f'all {partitions}'} partitions of {topic}"
+        return some_of(partitions, partitions, topic)
     if still.number == 1:
         return f"partition {still.partitions[0]} of {topic}"
     numbers = ", ".join(map(str, still.partitions)) + (" and more" if still.number > len(still.partitions) else "")
-    return f"{still.number} of the {partitions} partitions of {topic} ({numbers})"
+    return f"{some_of(still.number, partitions, topic)} ({numbers})"
 
 
 def _not_moved(since: datetime, until: datetime | None, zone: ZoneInfo, *, is_one: bool, is_exact: bool) -> str:

@@ -128,8 +128,8 @@ class Above:
     episodes: int | None
     longest_seconds: float
     longest_from: datetime | None
-    last_from: datetime | None = None
-    """The beginning of the last episode; None: there is none."""
+    first_from: datetime | None = None
+    """The beginning of the first episode; None: there is none."""
     last_until: datetime | None = None
     longest_quiet_seconds: float = 0.0
     """Between two episodes."""

@@ -22,6 +22,7 @@ class Episodes:
         self._thresholds = topics.thresholds
         self._number, self._longest_seconds = np.zeros(size, np.int64), np.zeros(size)
         self._longest_from, self._open_from = np.full(size, UNKNOWN, np.int64), np.full(size, UNKNOWN, np.int64)
+        self._first_from = np.full(size, UNKNOWN, np.int64)
         self._last_until, self._longest_quiet = np.full(size, UNKNOWN, np.int64), np.zeros(size)
         self._sampled_at, self._was_above = np.zeros(size, np.int64), np.zeros(size, np.bool_)
         self._moves, self._moves_of_known = np.zeros(size, np.int64), np.zeros(size, np.int64)
@@ -50,7 +51,7 @@ class Episodes:
             "episodes": self._number,
             "longest_seconds": self._longest_seconds,
             "longest_from": self._longest_from,
-            "last_from": self._open_from,
+            "first_from": self._first_from,
             "last_until": self._last_until,
             "longest_quiet": self._longest_quiet,
             "bridged_seconds": self._bridged_seconds,
@@ -76,6 +77,7 @@ class Episodes:
         seconds = (at[last] - began) / 1e6 + interval[last]
         self._number += np.bincount(topic[first][~goes_on[first]], minlength=len(self._number))
         self._keep_quiet(topic[first], began, seconds, goes_on[first])
+        self._keep_first(topic[first], began)
         carry(self._open_from, began, topic[first])
         self._keep_longest(topic[first], began, seconds)
 
@@ -86,6 +88,12 @@ class Episodes:
         quiet = np.where((before >= 0) & ~goes_on, (began - before) / 1e6, 0.0)
         np.maximum.at(self._longest_quiet, topic, quiet)
         carry(self._last_until, until, topic)
+
+    def _keep_first(self, topic: Values, began: Values) -> None:
+        """`topic`: sorted, and in order of time."""
+        first = begins_of(topic)
+        first = first[self._first_from[topic[first]] < 0]
+        self._first_from[topic[first]] = began[first]
 
     def _keep_longest(self, topic: Values, began: Values, seconds: Values) -> None:
         """The first of several that are equally long."""

@@ -28,7 +28,7 @@ TOPIC_STATISTICS = {
     ),
     **dict.fromkeys(("wait_p50", "wait_p95", "wait_p99", "wait_max", "wait_first", "wait_last"), pa.float64()),
     "wait_bounds": pa.int64(),
-    **dict.fromkeys(("since", "until", "longest_from", "last_from", "last_until"), _TIME),
+    **dict.fromkeys(("since", "until", "longest_from", "first_from", "last_until"), _TIME),
 }
 _CAPACITY = {
     "windows": pa.int64(),

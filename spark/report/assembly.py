@@ -153,7 +153,7 @@ def _topic(row: Row, hours: Periods, days: Periods, shares: HourShares | None, a
         episodes=row["episodes"] if is_known else None,
         longest_seconds=row["longest_seconds"] if is_known else math.nan,
         longest_from=row["longest_from"],
-        last_from=row["last_from"],
+        first_from=row["first_from"],
         last_until=row["last_until"],
         longest_quiet_seconds=row["longest_quiet"] or 0.0,
     )

@@ -172,11 +172,15 @@ def _who(report: Report) -> str:
     urgent = [it.called for it in standings if it.severity is Severity.URGENT]
     watched = [it.called for it in standings if it.severity is Severity.WATCH]
     if not urgent and not watched:
-        return f"None of {formatting.plural(len(standings), 'group')} needs attention."
+        return (
+            f"None of {len(standings)} groups needs attention."
+            if len(standings) > 1
+            else "The group needs no attention."
+        )
     said = []
     if urgent:
         said.append(
-            f"{formatting.plural(len(urgent), 'group')} of {len(standings)} {'needs' if len(urgent) == 1 else 'need'} "
+            f"{len(urgent)} of {formatting.plural(len(standings), 'group')} {'needs' if len(urgent) == 1 else 'need'} "
             f"attention now: {_listed(urgent)}."
         )
     if watched:

@@ -120,7 +120,7 @@ def _outlook(trend: Trend | None, load: Load, end: datetime, zone: ZoneInfo) -> 
     days = {name: trend.reaches(number * load.per_member) for name, number in limits if number and load.per_member > 0}
     known = "" if load.advised is not None else ", the most that a member was seen to do"
     told = [
-        f"its {number} {name} {'are no longer enough' if days[name] < 1 else _enough_until(end, days[name], zone)}"
+        f"its {number} {name} {_spent(load) if days[name] < 1 else _enough_until(end, days[name], zone)}"
         for name, number in limits
         if days.get(name, math.inf) <= FURTHEST_DAYS
     ]
@@ -132,6 +132,11 @@ def _outlook(trend: Trend | None, load: Load, end: datetime, zone: ZoneInfo) -> 
         f"made a week before was {error} off on the last seven days."
     )
     return said, min(days.values())
+
+
+def _spent(load: Load) -> str:
+    """Without a capacity, a member may do more than was seen."""
+    return "are no longer enough" if load.advised is not None else "may no longer be enough"
 
 
 def _enough_until(end: datetime, days: float, zone: ZoneInfo) -> str:

@@ -71,7 +71,7 @@ def _above(topic: TopicFigures, zone: ZoneInfo, *, is_seldom: bool) -> Finding:
         brief,
         words,
         "Nothing now: it is over, and no HPA is needed for what is past." if is_over else "",
-        since=above.longest_from,
+        since=above.first_from,
         until=above.last_until if is_over else None,
         subject=topic.name,
         evidence=f"{formatting.plural(above.episodes or 0, 'episode')} above the threshold",

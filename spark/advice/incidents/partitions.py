@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 from adapter.verdicts.causes import Verdict
 from spark.advice.demand import Load
 from spark.advice.finding import Finding, Severity
-from spark.advice.incidents.words import lasting, listed, named
+from spark.advice.incidents.words import lasting, listed, named, some_of
 from spark.figures import formatting
 from spark.figures.incidents import HotHours, SlowPartitions
 from spark.figures.model import Group, TopicFigures
@@ -80,13 +80,14 @@ def slow_partition(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
 def _suspects(slow: SlowPartitions) -> str:
     """A member that reads all of them is a likelier cause than messages in each."""
     is_one, owners = len(slow.partitions) == 1, slow.owners
-    said = f"Messages in {'it' if is_one else 'them'}, or the member that reads {'it' if is_one else 'them'}, "
-    if len(owners) > 1:
-        said = "Messages in them, or the members that read them, "
-    assigned = f" Assigned to {listed(owners)}." if owners else ""
+    members = "members that read" if len(owners) > 1 else "member that reads"
+    said = (
+        f"Either {'its' if is_one else 'their'} messages take long or fail, or the {members} "
+        f"{'it' if is_one else 'them'} {'are' if len(owners) > 1 else 'is'} slow."
+    )
     if not is_one and len(owners) == 1:
-        assigned = f" All are assigned to {owners[0]}: look at that member first."
-    return f"{said}are slow or fail.{assigned}"
+        return f"{said} All are assigned to {owners[0]}: look at that member first."
+    return said + (f" Assigned to {listed(owners)}." if owners else "")
 
 
 def _has_slow(topic: TopicFigures) -> bool:
@@ -110,15 +111,16 @@ def uncommitted(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
     if not counted and not arrived and not (topics and has_none):
         return None
     since = min((it.incidents.uncommitted_since for it in topics if it.incidents.uncommitted_since), default=None)
-    which = named([f"{topic.uncommitted} of the {topic.partitions} partitions of {topic.name}" for topic in topics])
+    which = named([some_of(topic.uncommitted, topic.partitions, topic.name) for topic in topics])
+    them = "it" if sum(topic.uncommitted for topic in topics) == 1 else "them"
     return Finding(
         Verdict.UNCOMMITTED,
         Severity.WATCH if counted or arrived else Severity.NOTE,
         f"{formatting.plural(max(counted, arrived), 'message')} in partitions without a commit",
-        f"Without a commit: {which}; {_uncommitted_messages(counted, arrived, since, zone)}",
+        f"Without a commit: {which}; {_uncommitted_messages(counted, arrived, since, zone, them)}",
         ""
         if counted
-        else "See whether a member reads them, and why it does not commit."
+        else f"See whether a member reads {them}, and why it does not commit."
         if arrived
         else "Nothing, if the group is new; else look for why it does not commit.",
         is_cause=has_none,
@@ -127,18 +129,18 @@ def uncommitted(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
     )
 
 
-def _uncommitted_messages(counted: int, arrived: int, since: datetime | None, zone: ZoneInfo) -> str:
+def _uncommitted_messages(counted: int, arrived: int, since: datetime | None, zone: ZoneInfo, them: str) -> str:
     if counted:
         return (
-            f"the adapter counts {formatting.plural(counted, 'message')} in them, which the lag of this report leaves "
-            "out: those after a commit that has expired, or with offsetReset: earliest the whole log."
+            f"the adapter counts {formatting.plural(counted, 'message')} in {them}, which the lag of this report "
+            "leaves out: those after a commit that has expired, or with offsetReset: earliest the whole log."
         )
     if arrived and since is not None:
         return (
-            f"{formatting.plural(arrived, 'message')} arrived in them since {formatting.moment(since, zone)} while the "
-            "group had members, and none of them was committed. The lag leaves them out."
+            f"{formatting.plural(arrived, 'message')} arrived in {them} since {formatting.moment(since, zone)} while "
+            "the group had members, and none of them was committed. The lag leaves them out."
         )
-    return "the adapter counts nothing in them."
+    return f"the adapter counts nothing in {them}."
 
 
 def _has_members(group: Group) -> bool:

@@ -19,6 +19,13 @@ def listed(things: Sequence[object]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
+def some_of(number: int, partitions: int, topic: str) -> str:
+    """`3 of the 12 partitions of orders`, `all 12 partitions of orders`."""
+    if number < partitions:
+        return f"{number} of the {partitions} partitions of {topic}"
+    return f"{ {1: 'the only partition', 2: 'both partitions'}.get(number, f'all {number} partitions') } of {topic}"
+
+
 def lasting(since: datetime, until: datetime, zone: ZoneInfo, *, is_over: bool) -> str:
     """`since Mon 2026-11-02 09:00, 3 h` while it goes on; else `from … to …`."""
     length = formatting.duration((until - since).total_seconds())

@@ -78,10 +78,10 @@ SENTENCES = {
     "never committed": (
         "watch",
         (
-            "Without a commit: 1 of the 3 partitions of orders; 1 295 700 messages arrived in them since "
+            "Without a commit: 1 of the 3 partitions of orders; 1 295 700 messages arrived in it since "
             "Fri 2026-11-13 05:30 while the group had members, and none of them was committed."
         ),
-        "See whether a member reads them, and why it does not commit.",
+        "See whether a member reads it, and why it does not commit.",
     ),
     "moving hot": (
         "watch",
@@ -95,7 +95,7 @@ SENTENCES = {
         "watch",
         (
             "Production grows: 128 times that of the same hours a week before. At this pace its 8 "
-            "partitions, with a member for each, are no longer enough, counting with 512 /s a member, the "
+            "partitions, with a member for each, may no longer be enough, counting with 512 /s a member, the "
             "most that a member was seen to do. A trend made a week before was < 0.1 % off on the last "
             "seven days."
         ),

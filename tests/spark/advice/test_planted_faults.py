@@ -129,19 +129,19 @@ def codes(made: Report, group: str) -> list[str]:
             "partly uncommitted",
             Severity.WATCH,
             "uncommitted",
-            "Without a commit: 1 of the 4 partitions of orders; the adapter counts 1 081 000 messages in them, ",
+            "Without a commit: 1 of the 4 partitions of orders; the adapter counts 1 081 000 messages in it, ",
         ),
         (
             "never committed",
             Severity.WATCH,
             "uncommitted",
-            "Without a commit: 2 of the 2 partitions of orders; the adapter counts 2 162 000 messages in them, ",
+            "Without a commit: both partitions of orders; the adapter counts 2 162 000 messages in them, ",
         ),
         (
             "never committed, from the end",
             Severity.WATCH,
             "uncommitted",
-            "Without a commit: 1 of the 1 partitions of orders; 1 079 400 messages arrived in them since ",
+            "Without a commit: the only partition of orders; 1 079 400 messages arrived in it since ",
         ),
         (
             "range",

@@ -151,7 +151,7 @@ def test_episodes_are_those_that_plain_python_counts_also_across_hours() -> None
         assert (row["episodes"], row["longest_seconds"]) == (len(episodes), longest)
         assert row["longest_from"] == min((first for length, first in episodes if length == longest), default=None)
         ends = [(first, first + timedelta(seconds=length)) for length, first in episodes]
-        assert (row["last_from"], row["last_until"]) == (ends[-1] if ends else (None, None))
+        assert (row["first_from"], row["last_until"]) == ((ends[0][0], ends[-1][1]) if ends else (None, None))
         quiet = [(later[0] - earlier[1]).total_seconds() for earlier, later in pairwise(ends)]
         assert row["longest_quiet"] == max(quiet, default=0)
 

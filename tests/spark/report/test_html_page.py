@@ -106,7 +106,7 @@ def test_the_worst_group_comes_first_and_the_first_sentence_names_it() -> None:
     lead = next(it for it in root.iter("p") if it.get("class") == "lead")
 
     assert next(root.iter("h2")).text == "stuck-one"
-    assert lead.text == "1 group of 2 needs attention now: stuck-one."
+    assert lead.text == "1 of 2 groups needs attention now: stuck-one."
 
 
 @pytest.mark.parametrize(("name", "shown"), [("", '""'), (" ", '" "'), ("\u3000", '"\u3000"'), ("a b", "a b")])
@@ -116,14 +116,14 @@ def test_a_name_that_nobody_would_see_stands_in_quotes(name: str, shown: str) ->
     link = next(it for it in root.iter("a") if it.get("href", "").startswith("#group-"))
 
     assert next(root.iter("h2")).text == link.text == shown
-    assert lead.text == f"1 group of 1 needs attention now: {shown}."
+    assert lead.text == f"1 of 1 group needs attention now: {shown}."
 
 
 def test_groups_of_several_clusters_are_told_apart_at_first_glance() -> None:
     root = parsed(page(group("billing", STUCK), replace(group("billing", STUCK), cluster="eu")))
     lead = next(it for it in root.iter("p") if it.get("class") == "lead")
 
-    assert lead.text == "2 groups of 2 need attention now: billing (eu), billing (main)."
+    assert lead.text == "2 of 2 groups need attention now: billing (eu), billing (main)."
     assert [it.text for it in root.iter("a") if it.get("href", "").startswith("#")] == [
         "billing (eu)",
         "billing (main)",

@@ -176,7 +176,7 @@ def test_data_that_is_days_old_is_said_to_be_so_first_and_asks_nobody_to_act_now
 
     assert at_a_glance(old).startswith("The newest data is 6\u202fd old: what it shows may be over. Worth watching: a.")
     assert (said["age_seconds"], said["groups"][0]["severity"]) == (6 * 86400, "watch")
-    assert at_a_glance(asked_for) == "1 group of 1 needs attention now: a."
+    assert at_a_glance(asked_for) == "1 of 1 group needs attention now: a."
 
 
 def test_of_a_year_the_json_has_the_newest_hours_alone() -> None:
