@@ -12,6 +12,7 @@ import pytest
 from apiservice.api_group import API_GROUPS
 from local.adapter import Adapter
 from local.adapter import adapter as running_adapter
+from local.browser import Browser, browser
 from local.certificates import Pair
 from local.kafka.broker import Kafka, kafka
 from local.kafka.security import Login
@@ -108,6 +109,13 @@ def adapter(control_plane: ControlPlane, one_broker: Kafka, rig_home: Path) -> I
     settings = groups_to_read.settings(one_broker)
     with running_adapter(control_plane, rig_home / "adapter", settings, API_GROUPS) as running:
         groups_to_read.wait_until_read(control_plane)
+        yield running
+
+
+@pytest.fixture(scope="session")
+def chromium(rig_home: Path) -> Iterator[Browser]:
+    """A headless browser that reaches nothing but this machine."""
+    with browser(rig_home / "chromium") as running:
         yield running
 
 

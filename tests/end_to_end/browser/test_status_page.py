@@ -9,7 +9,7 @@ import pytest
 from adapter.conditions import LISTENING, VALUES, Conditions
 from adapter.overview.trends import LagTrends
 from apiservice.status_page.rendering import html_of, security_policy
-from local.browser import DESKTOP, PHONE, Browser, Screen, browser
+from local.browser import DESKTOP, PHONE, Browser, Screen
 from tests.support.kubernetes.hpas import external, hpa
 from tests.support.real.open_pages import CONTRAST, ELSEWHERE, MADE_OF_NAMES, SCROLLS_SIDEWAYS, served
 from tests.support.samples import NEVER_READ, NOW, Key, Row, row
@@ -37,12 +37,6 @@ def whole_page() -> bytes:
 
 
 @pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("browser") / "chromium") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """With the headers of the adapter."""
     with served({"/status": whole_page()}, {"content-security-policy": security_policy()}) as url:
@@ -58,9 +52,9 @@ def attacked() -> Iterator[str]:
 
 @pytest.mark.parametrize("screen", SCREENS.values(), ids=SCREENS)
 def test_the_page_loads_without_a_word_on_the_console_and_without_another_request(
-    opened: Browser, address: str, screen: Screen
+    chromium: Browser, address: str, screen: Screen
 ) -> None:
-    seen = opened.open(address, screen)
+    seen = chromium.open(address, screen)
 
     assert seen.complaints == []
     assert [each for each in seen.requests if each != "data:,"] == [address]
@@ -68,14 +62,14 @@ def test_the_page_loads_without_a_word_on_the_console_and_without_another_reques
 
 
 @pytest.mark.parametrize("width", [320, 360, 768, 1240])
-def test_nothing_needs_to_be_scrolled_sideways(opened: Browser, address: str, attacked: str, width: int) -> None:
+def test_nothing_needs_to_be_scrolled_sideways(chromium: Browser, address: str, attacked: str, width: int) -> None:
     for url in (address, attacked):
-        assert not opened.open(url, Screen(width=width)).evaluate(SCROLLS_SIDEWAYS), url
+        assert not chromium.open(url, Screen(width=width)).evaluate(SCROLLS_SIDEWAYS), url
 
 
 @pytest.mark.parametrize("screen", SCREENS.values(), ids=SCREENS)
-def test_every_text_and_line_stands_out_from_what_is_behind_it(opened: Browser, address: str, screen: Screen) -> None:
-    contrast = opened.open(address, screen).evaluate(CONTRAST)
+def test_every_text_and_line_stands_out_from_what_is_behind_it(chromium: Browser, address: str, screen: Screen) -> None:
+    contrast = chromium.open(address, screen).evaluate(CONTRAST)
 
     assert contrast["texts"] >= 4.5
     assert contrast["lines"] >= 3.0
@@ -83,9 +77,9 @@ def test_every_text_and_line_stands_out_from_what_is_behind_it(opened: Browser, 
 
 
 def test_names_of_every_kind_make_no_element_no_handler_and_no_link_to_elsewhere(
-    opened: Browser, attacked: str
+    chromium: Browser, attacked: str
 ) -> None:
-    seen = opened.open(attacked)
+    seen = chromium.open(attacked)
 
     assert seen.evaluate("document.title") == "Consumer lag"
     assert seen.evaluate(MADE_OF_NAMES) == []
@@ -94,5 +88,5 @@ def test_names_of_every_kind_make_no_element_no_handler_and_no_link_to_elsewhere
     assert HOSTILE[0] in seen.evaluate("document.body.innerText")
 
 
-def test_the_page_renews_itself(opened: Browser, address: str) -> None:
-    assert opened.open(address).evaluate("document.querySelector('meta[http-equiv=refresh]').content") == "30"
+def test_the_page_renews_itself(chromium: Browser, address: str) -> None:
+    assert chromium.open(address).evaluate("document.querySelector('meta[http-equiv=refresh]').content") == "30"

@@ -16,7 +16,7 @@ from tests.end_to_end.cluster.test_install import DOCS, commands
 
 PAGES = (
     MANIFESTS.parent / "README.md",
-    *(DOCS / f"{name}.md" for name in ("migration", "troubleshooting", "upgrading", "versions")),
+    *(DOCS / f"{name}.md" for name in ("migration", "status", "troubleshooting", "upgrading", "versions")),
 )
 
 
