@@ -151,6 +151,11 @@ def explanation_path(names: Names) -> str:
     return f"{EXTERNAL_METRICS}/namespaces/{names.namespace}/{METRIC}/{quote(names.group, safe='')}"
 
 
+def page_path(names: Names) -> str:
+    """Returns the path at which kube-apiserver serves the status page of the namespace."""
+    return f"{EXTERNAL_METRICS}/namespaces/{names.namespace}/{METRIC}?output=html"
+
+
 def manifests(kafka: Kafka, names: Names, *, has_gate: bool = True) -> list[Manifest]:
     """Returns Namespace, Deployment and HPA, in this order."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names.namespace}}

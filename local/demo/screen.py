@@ -34,6 +34,7 @@ MESSAGES = 10_000
 PARTS = ("kafka", "control-plane")
 STATE_NEEDS_BYTES = 500 * 1000**2
 COLUMNS = "{:<9} {:<8} {:<19} {:<19} {:<8} {:<8} {:<9} {:>6}"
+PROXY_PORT = 8001
 INTERRUPTED = 128 + signal.SIGINT
 
 
@@ -98,7 +99,9 @@ def _show(screen: _Screen, messages: int, *, has_gate: bool) -> None:
         try:
             stage, served = _start(screen, running, home, has_gate=has_gate)
             _play(screen, stage, messages)
-            _wait_for_the_reader(screen, looking_round(stage.plane, served, stage.names))
+            _wait_for_the_reader(
+                screen, looking_round(stage.plane, served, stage.names), browsing(stage.plane, stage.names)
+            )
         finally:
             screen.step("Stopping everything")
 
@@ -160,18 +163,29 @@ def looking_round(plane: ControlPlane, served: Adapter, names: Names) -> list[st
         [*kubectl, "--namespace", names.namespace, "get", "hpa,deployments,pods"],
         [*kubectl, "--namespace", names.namespace, "describe", "hpa", names.group],
         [*curl, f"{plane.url}{path}"],
+        [*curl, f"{plane.url}{scenario.page_path(names)}"],
         ["curl", "--silent", "--show-error", f"http://127.0.0.1:{served.metrics_port}/metrics"],
         [str(installed()), "top", "--config", str(served.settings)],
     ]
     return [shlex.join(command) for command in commands]
 
 
-def _wait_for_the_reader(screen: _Screen, commands: list[str]) -> None:
+def browsing(plane: ControlPlane, names: Names) -> tuple[str, str]:
+    """Returns a command that serves the status page to a browser of this machine until it is ended, and its address."""
+    command = ["kubectl", "--kubeconfig", str(plane.admin_kubeconfig), "proxy", "--port", f"{PROXY_PORT}"]
+    return shlex.join(command), f"http://127.0.0.1:{PROXY_PORT}{scenario.page_path(names)}"
+
+
+def _wait_for_the_reader(screen: _Screen, commands: list[str], page: tuple[str, str]) -> None:
     """Waits for Ctrl-C or the end of standard input, which comes at once without a terminal."""
     screen.say()
-    screen.say("To look around (the last three need no kubectl):")
+    screen.say("To look around (the last four need no kubectl; the second of them is the status page, as a file):")
     for command in commands:
         screen.say(f"  {command}")
+    screen.say()
+    proxy, address = page
+    screen.say(f"The status page in a browser: {address} while this runs:")
+    screen.say(f"    {proxy}")  # deeper than what can be run to its end
     screen.say()
     if sys.stdin is None:  # closed from the beginning
         return
