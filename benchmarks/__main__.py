@@ -22,6 +22,7 @@ from benchmarks.reads import (
     many_hpas,
     series,
     single,
+    status_pages,
     through_kube_apiserver,
     under_strangers,
 )
@@ -53,6 +54,7 @@ ON_RIG = {
     "reads-under-strangers": under_strangers.measure,
     "busy-cycles": busy_cycles.measure,
     "series": series.measure,
+    "status-pages": status_pages.measure,
     "single-reads": single.measure,
     "frozen-broker": frozen.measure,
     "hundred-groups": hundred_groups.measure,

@@ -179,7 +179,7 @@ def browsing(plane: ControlPlane, names: Names) -> tuple[str, str]:
 def _wait_for_the_reader(screen: _Screen, commands: list[str], page: tuple[str, str]) -> None:
     """Waits for Ctrl-C or the end of standard input, which comes at once without a terminal."""
     screen.say()
-    screen.say("To look around (the last four need no kubectl; the second of them is the status page, as a file):")
+    screen.say("To look around (the last four need no kubectl; the second of them returns the status page):")
     for command in commands:
         screen.say(f"  {command}")
     screen.say()
