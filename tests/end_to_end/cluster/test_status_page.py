@@ -99,7 +99,7 @@ def test_on_its_own_port_the_adapter_shows_the_hpas_of_all_namespaces_and_what_t
     wait_until(lambda: f"{hpa} Deployment/nobody" in words(seen()), "the HPA to be seen", SECONDS)
     wait_until(lambda: "AbleToScale False: FailedGetScale" in words(seen()), "the HPA's condition", SECONDS)
     last = seen()
-    assert f"{LAG} group=ledger target AverageValue 4k Gets {LAG_OF_LEDGER}" in words(last)
+    assert f"{LAG} group=ledger target AverageValue 4k {LAG_OF_LEDGER}" in words(last)
     assert hpa in row_of(last, "ledger")
     assert not last.evaluate(SCROLLS_SIDEWAYS)
     assert last.evaluate(CONTRAST)["texts"] >= 4.5
