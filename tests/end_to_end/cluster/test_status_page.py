@@ -16,7 +16,7 @@ from tests.support.real.open_pages import CONTRAST, ELSEWHERE, MADE_OF_NAMES, SC
 SECONDS = 120.0
 RBAC = "rbac.authorization.k8s.io"
 ROLES = {
-    "status-tenant": [{"apiGroups": ["external.metrics.k8s.io"], "resources": [LAG], "verbs": ["get", "list"]}],
+    "status-tenant": [{"apiGroups": ["external.metrics.k8s.io"], "resources": ["*"], "verbs": ["get", "list"]}],
     "status-operator": [{"nonResourceURLs": ["/status", "/explain/*"], "verbs": ["get"]}],
 }
 LAG_OF_LEDGER = sum(MESSAGES.get(place, 0) - committed for place, committed in COMMITS["ledger"].items())
