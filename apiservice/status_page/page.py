@@ -23,7 +23,13 @@ MOST_GROUPS = 300
 MOST_HPAS = 200
 DOT_SEGMENTS = {".", ".."}
 """Names that no browser leaves in a path."""
-AS_EXPECTED = {("AbleToScale", "True"), ("ScalingActive", "True"), ("ScalingLimited", "False")}
+AS_EXPECTED = {
+    ("AbleToScale", "True"),
+    ("ScaledToZero", "False"),
+    ("ScalingActive", "True"),
+    ("ScalingLimited", "False"),
+}
+"""Types of an HPA's conditions with the status that asks for nobody's attention."""
 
 
 @dataclass(frozen=True, slots=True)
