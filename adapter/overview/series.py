@@ -3,14 +3,14 @@
 prometheus_client would keep each sample as an object and the whole text beside it."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import accumulate, groupby, islice
 from typing import NamedTuple
 
 import numpy as np
 
 from adapter.cluster.groups import Phase
-from adapter.columns import LARGEST_OFFSET, Indexes, Offsets, Seconds
+from adapter.columns import Indexes, Offsets, Seconds
 from adapter.conditions import SERIES, Conditions
 from adapter.errors import AdapterError
 from adapter.metrics.definitions import DEFINITIONS
@@ -18,16 +18,15 @@ from adapter.metrics.query import Known, Metrics
 from adapter.metrics.requirement import Operator, Requirement
 from adapter.metrics.store import ClusterView
 from adapter.overview import figures
+from adapter.overview.exposition import LINES_AT_ONCE, Labels, labels_of, lines_of
 from adapter.overview.figures import Figure, Part, parts_of
 from adapter.settings.models import Level, Series
 
-LINES_AT_ONCE = 500
-"""Writing them takes a fraction of a millisecond, in which no other thread waits for long."""
 OMITTED = "kafka_lag_adapter_series_omitted_groups"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-_Samples = tuple[Sequence[str], Seconds]
+_Samples = tuple[Labels, Seconds]
 """Labels, and the value of each."""
 
 
@@ -137,7 +136,7 @@ class _Writer:
         self._settings = settings
         is_shown = shown.__contains__
         self._parts = list(parts_of(known, lambda cluster, group: is_shown((cluster, group))))
-        self._labels: dict[Level, list[list[str]]] = {}
+        self._labels: dict[Level, list[Labels]] = {}
         """Of each part's items."""
         self._group_label = _GROUP_LABELS[settings.dialect]
 
@@ -158,7 +157,7 @@ class _Writer:
     def _of_items(self, family: Family) -> Iterator[_Samples]:
         level = family.level or self._settings.by
         if level not in self._labels:
-            self._labels[level] = [list(self._labels_of(part, level)) for part in self._parts]
+            self._labels[level] = [labels_of(self._labels_of(part, level)) for part in self._parts]
         for part, labels in zip(self._parts, self._labels[level], strict=True):
             yield labels, family.figure.of(part, level)
 
@@ -265,28 +264,13 @@ def _bounded(known: Known, settings: Series) -> tuple[set[tuple[str, str]], int]
 
 def _columns(samples: Iterator[tuple[str, float]]) -> Iterator[_Samples]:
     while part := list(islice(samples, LINES_AT_ONCE)):
-        yield [labels for labels, _ in part], np.array([value for _, value in part], dtype=np.float64)
+        yield labels_of(labels for labels, _ in part), np.array([value for _, value in part], dtype=np.float64)
 
 
 def _written(name: str, text: str, samples: Iterator[_Samples], kind: str = "gauge") -> Iterator[bytes]:
-    """Leaves out what is not finite."""
     yield f"# HELP {name} {text}\n# TYPE {name} {kind}\n".encode()
-    begin = f"{name}{{"
     for labels, column in samples:
-        for at in range(0, len(labels), LINES_AT_ONCE):
-            lines = _lines(labels[at : at + LINES_AT_ONCE], column[at : at + LINES_AT_ONCE])
-            if lines:
-                yield f"{begin}{begin.join(lines)}".encode()
-
-
-def _lines(labels: Sequence[str], column: Seconds) -> list[str]:
-    there = np.flatnonzero(np.isfinite(column))
-    if len(there) < len(labels):
-        labels, column = [labels[at] for at in there.tolist()], column[there]
-    # Whole numbers are written in a third of the time.
-    is_whole = bool((column == np.trunc(column)).all() and (np.abs(column) <= LARGEST_OFFSET).all())
-    values = (column.astype(np.int64) if is_whole else column).tolist()
-    return [f"{label}}} {value}\n" for label, value in zip(labels, values, strict=True)]
+        yield from lines_of(name, labels, column)
 
 
 def _escaped(name: str) -> str:

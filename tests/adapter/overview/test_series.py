@@ -13,7 +13,8 @@ from adapter.lag.demand import FOLLOWED_SECONDS
 from adapter.lag.ring import Tick, Track
 from adapter.metrics.query import Metrics
 from adapter.metrics.store import ClusterView
-from adapter.overview.series import LINES_AT_ONCE, GroupSeries
+from adapter.overview.exposition import LINES_AT_ONCE
+from adapter.overview.series import GroupSeries
 from tests.support.samples import NEVER_READ, NOW, Key, Row, SteppedClock, cluster, row, settings, store_of, view
 
 ROWS: dict[Key, Row] = {
