@@ -42,6 +42,7 @@ FALLBACKS = Definition("fallbacks", "NotUsed", "every number of replicas follows
 DEMAND = Definition("demand", "ByReplicas", "replicas can keep the promises of all groups that are asked for")
 AUTOSCALERS = Definition("autoscalers", "Read", "HPAs can be read")
 AUTOSCALER_CHANGES = Definition("autoscaler-changes", "Written", "what annotations of HPAs ask for is done")
+AUTOSCALER_EVENTS = Definition("autoscaler-events", "Posted", "Events about HPAs reach kube-apiserver")
 PODS = Definition("pods", "Read", "pods of HPAs with Pods metrics can be read")
 API_SERVICE = Definition("api-service", "Registered", "kube-apiserver reads metrics here")
 SERIES = Definition("series", "Complete", "every group has its series")

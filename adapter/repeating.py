@@ -15,6 +15,13 @@ RETRY_SECONDS = 5.0
 """After an unexpected error, which is logged; without the thread, changes would go unnoticed."""
 
 
+def be_nice() -> None:
+    """Lowers the priority of the calling thread, and of threads that it starts."""
+    # On other systems it would be that of the whole process.
+    if sys.platform == "linux":
+        os.nice(NICENESS)
+
+
 class Repeating(ABC):
     """The first turn comes at once. `stop` may be called before `start`."""
 
@@ -50,9 +57,8 @@ class Repeating(ABC):
         return self._thread.is_alive()
 
     def _run(self) -> None:
-        # On other systems it would be the priority of the whole process. Threads that this one starts inherit it.
-        if self._is_nice and sys.platform == "linux":
-            os.nice(NICENESS)
+        if self._is_nice:
+            be_nice()
         while not self._stopping.is_set():
             self._woken.wait(self._tried(self.turn))
             self._woken.clear()

@@ -2,6 +2,7 @@
 
 A queue of its own, so that nothing waits for an Event, and no more of them than the API server can take."""
 
+import hashlib
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -13,8 +14,10 @@ from uuid import uuid4
 from cachetools import LRUCache
 
 from adapter import clock
+from adapter.conditions import AUTOSCALER_EVENTS, Conditions
 from adapter.errors import AdapterError, one_line
 from adapter.repeating import Repeating
+from apiservice.auth.cluster_settings import ClusterUnreachable
 from apiservice.cluster_api.connection import Json
 
 logger = logging.getLogger(__name__)
@@ -31,6 +34,13 @@ LONGEST_NOTE = 1000
 LONGEST_OF_NAME = 200
 """Characters of the object's name in that of its Event, which may have 253."""
 REPORTER = "kafka-lag-adapter"
+_FORBIDDEN = 403
+_ENDING = "being terminated"
+"""In what the API server says of a namespace that is being deleted, also with 403."""
+MISSING_RIGHT = (
+    "Events about HPAs are lost, because the right to create them is missing: the component `events` contains it"
+)
+NOT_POSTED = "Events about HPAs are lost, because kube-apiserver does not take them"
 
 
 class EventType(StrEnum):
@@ -60,27 +70,51 @@ class EventText:
     note: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    regarded: Regarded
+    text: EventText
+    name: str
+    is_repeatable: bool
+    """Whether an Event of this name that exists already gets another occurrence."""
+
+
 class Events(Repeating):
-    """Any thread may call `post` and `post_change`. `create` posts a document to a path; raises AdapterError. `count`
-    receives the reason of each Event, whether it can be posted or not."""
+    """Any thread may call `post`, `post_state` and `post_change`. `create` posts a document to a path and returns
+    whether there was none of its name; `merge` changes the object at a path; both raise AdapterError. `count` receives
+    the reason of each Event, whether it can be posted or not."""
 
     def __init__(
         self,
-        create: Callable[[str, Json], None],
+        create: Callable[[str, Json], bool],
         instance: str,
         monotonic: Callable[[], float] = clock.monotonic,
         count: Callable[[str], None] = lambda _: None,
+        merge: Callable[[str, Json], bool] = lambda _, __: True,
+        conditions: Conditions | None = None,
     ) -> None:
         super().__init__("events", is_nice=True)
         self._count = count
-        self._create, self._instance, self._monotonic = create, instance, monotonic
-        self._waiting: deque[tuple[Regarded, EventText]] = deque(maxlen=MOST_WAITING)
+        self._create, self._merge, self._instance, self._monotonic = create, merge, instance, monotonic
+        self._conditions = conditions or Conditions()
+        self._waiting: deque[_Waiting] = deque(maxlen=MOST_WAITING)
         self._latest: LRUCache[tuple[Regarded, str], EventText] = LRUCache(MOST_REMEMBERED)
+        self._occurrences: LRUCache[str, int] = LRUCache(MOST_REMEMBERED)
+        """Of each Event that came again, by its name."""
         self._allowance, self._counted_at = float(BURST), monotonic()
 
     def post(self, regarded: Regarded, text: EventText) -> None:
-        self._count(text.reason)
-        self._waiting.append((regarded, text))
+        self._add(_Waiting(regarded, text, _name_for(regarded, uuid4().hex), is_repeatable=False))
+
+    def post_state(self, regarded: Regarded, subject: str, text: EventText, *, is_change: bool) -> None:
+        """Posts that a subject of the object is in a state. The Event of the same state that exists already, from this
+        process or another one, is another time of a series if this is a change; otherwise it was posted before."""
+        key = hashlib.sha256("\n".join((regarded.uid, subject, text.reason)).encode()).hexdigest()
+        self._add(_Waiting(regarded, text, _name_for(regarded, key), is_repeatable=is_change))
+
+    def _add(self, event: _Waiting) -> None:
+        self._count(event.text.reason)
+        self._waiting.append(event)
         self.wake()
 
     def post_change(self, regarded: Regarded, subject: str, text: EventText | None) -> bool:
@@ -107,22 +141,40 @@ class Events(Repeating):
         if self._allowance < 1:
             return (1 - self._allowance) * SECONDS_EACH
         self._allowance -= 1
-        regarded, text = self._waiting.popleft()
+        event = self._waiting.popleft()
         try:
-            self._create(
-                f"/apis/events.k8s.io/v1/namespaces/{regarded.namespace}/events", self._document(regarded, text)
-            )
+            self._send(event)
         except AdapterError as error:
-            # Such as 403, or 404 in a namespace that is being deleted. An Event is news, so it is not repeated.
-            logger.debug("Event %s of %s/%s is lost: %s", text.reason, regarded.namespace, regarded.name, error)
+            # An Event is news, so it is not repeated.
+            regarded = event.regarded
+            logger.debug("Event %s of %s/%s is lost: %s", event.text.reason, regarded.namespace, regarded.name, error)
+            self._note(error)
+        else:
+            self._conditions.holds(AUTOSCALER_EVENTS)
         return 0.0
 
-    def _document(self, regarded: Regarded, text: EventText) -> Json:
+    def _send(self, event: _Waiting) -> None:
+        path, now = f"/apis/events.k8s.io/v1/namespaces/{event.regarded.namespace}/events", _now()
+        if not self._create(path, self._document(event, now)) and event.is_repeatable:
+            # Kubernetes counts the first one as well.
+            self._occurrences[event.name] = count = self._occurrences.get(event.name, 1) + 1
+            self._merge(f"{path}/{event.name}", {"series": {"count": count, "lastObservedTime": now}})
+
+    def _note(self, error: AdapterError) -> None:
+        """A 404 or 403 of a namespace that is gone, or goes, is about nothing else."""
+        status = error.status if isinstance(error, ClusterUnreachable) else None
+        if status == _FORBIDDEN and _ENDING not in str(error):
+            self._conditions.fails(AUTOSCALER_EVENTS, "Forbidden", MISSING_RIGHT, details=str(error))
+        elif status is None or status >= 500:
+            self._conditions.fails(AUTOSCALER_EVENTS, "NotPosted", NOT_POSTED, details=str(error))
+
+    def _document(self, event: _Waiting, now: str) -> Json:
+        regarded, text = event.regarded, event.text
         return {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"name": _name_for(regarded), "namespace": regarded.namespace},
-            "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "metadata": {"name": event.name, "namespace": regarded.namespace},
+            "eventTime": now,
             "reportingController": REPORTER,
             "reportingInstance": self._instance,
             "action": text.action,
@@ -139,6 +191,10 @@ class Events(Repeating):
         }
 
 
-def _name_for(regarded: Regarded) -> str:
+def _name_for(regarded: Regarded, key: str) -> str:
     """A part of a name between dots must end with a letter or digit."""
-    return f"{regarded.name[:LONGEST_OF_NAME].rstrip('.-')}.{uuid4().hex[:16]}"
+    return f"{regarded.name[:LONGEST_OF_NAME].rstrip('.-')}.{key[:16]}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -18,6 +18,7 @@ from apiservice.autoscalers.arithmetic import Arithmetic, HpaLine, line_of
 from apiservice.autoscalers.autoscaler import Autoscaler
 from apiservice.http.replies import encoded, json_reply
 from apiservice.metrics_api.reads import Replies
+from apiservice.pods.values import PodsOf
 
 Explain = Callable[[str, str | None], "Explained"]
 """The group, and the namespace of the reader; None: a reader of everything. Raises Refused."""
@@ -37,11 +38,12 @@ def explained(
     clock: Clock,
     autoscalers: Sequence[Autoscaler],
     namespace: str | None = None,
+    pods_in: PodsOf = lambda _: None,
 ) -> Explained:
     """Raises NoMatch if no cluster knows the group, and ValueUnavailable if one may."""
     groups = explanations_of(group, metrics, settings, clock, namespace)
     asking = [each for each in autoscalers if namespace in {None, each.namespace} and _asks(each, group, metrics)]
-    return Explained(groups, tuple(line_of(each, metrics) for each in asking))
+    return Explained(groups, tuple(line_of(each, metrics, pods_in) for each in asking))
 
 
 def _asks(autoscaler: Autoscaler, group: str, metrics: Metrics) -> bool:
@@ -83,12 +85,15 @@ def _of_hpa(hpa: HpaLine) -> Iterator[str]:
     yield f"HPA {hpa.namespace}/{hpa.name} scales {hpa.scales} from {hpa.minimum} to {hpa.maximum} replicas"
     for read in hpa.values:
         target = f"target {read.target_type} {read.target}"
-        yield f"  reads {read.metric}: {read.value or one_line(read.refusal)} ({target})"
+        of_pods = "" if read.pods is None else f" of {_counted(read.pods, 'pod')}"
+        yield f"  reads {read.metric}: {read.value or one_line(read.refusal)}{of_pods} ({target})"
+        if read.pods not in {None, hpa.current}:
+            yield "  which is not followed, because not every replica has a value"
     if hpa.has_other_metrics:
         yield "  also reads metrics that are not this adapter's, which may ask for more replicas"
     if hpa.arithmetic is not None:
         yield from _of_arithmetic(hpa.arithmetic, hpa.current)
-    yield f"  its status: {_replicas(hpa.current)} now, {hpa.desired} desired"
+    yield f"  its status: {_counted(hpa.current, 'replica')} now, {hpa.desired} desired"
     for condition in hpa.conditions:
         yield f"  {condition.type} {condition.status}: {condition.reason}: {one_line(condition.message)}"
 
@@ -96,7 +101,7 @@ def _of_hpa(hpa: HpaLine) -> Iterator[str]:
 def _of_arithmetic(steps: Arithmetic, current: int) -> Iterator[str]:
     if steps.ratio is not None:
         ratio = f"{steps.ratio:.3g}" if steps.ratio < 100 else f"{steps.ratio:.0f}"
-        yield f"  ratio of value and target with {_replicas(current)}: {ratio}"
+        yield f"  ratio of value and target with {_counted(current, 'replica')}: {ratio}"
     yield f"  by the metric and the tolerance: {steps.asked}"
     for before, after, what in (
         (steps.asked, steps.by_policies, "the policies of one period"),
@@ -108,8 +113,8 @@ def _of_arithmetic(steps: Arithmetic, current: int) -> Iterator[str]:
     yield f"  so a controller that has just started desires {steps.desired}"
 
 
-def _replicas(count: int) -> str:
-    return f"{count} replica{'' if count == 1 else 's'}"
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def routes(explain: Explain, replies: Replies) -> APIRouter:

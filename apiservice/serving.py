@@ -45,12 +45,8 @@ from apiservice.auth import cluster_settings
 from apiservice.auth.callers import Callers
 from apiservice.auth.cluster_settings import Authentication, AuthenticationFollower
 from apiservice.autoscalers import followed
-from apiservice.autoscalers.changes import Changes
 from apiservice.autoscalers.followed import Autoscalers
-from apiservice.autoscalers.hpa_writes import HpaWrites
-from apiservice.autoscalers.limits import LimitedHpas
 from apiservice.autoscalers.record import record_of
-from apiservice.autoscalers.shadower import Shadower
 from apiservice.cluster_api import kept_text
 from apiservice.cluster_api.connection import Client, authorization_of, connect
 from apiservice.cluster_api.kinds import ClusterKinds
@@ -58,8 +54,8 @@ from apiservice.cluster_api.lease import Lease
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.cluster_api.reviews import ClusterReviews
 from apiservice.cluster_api.watch import Watch
-from apiservice.events import Events
 from apiservice.flags import Flags, given_settings
+from apiservice.hpa_threads import autoscalers_for, shadows_of, writers_for
 from apiservice.http import health
 from apiservice.http.group_series import GroupSeriesRoute
 from apiservice.http.server import Listener, Stages, listen, place_of, serve
@@ -178,25 +174,25 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     conditions.expect(LISTENING, AUTHENTICATION_SETTINGS, SERVING_CERTIFICATE)
     telemetry.certificate_end.labels("serving").set_function(tls.ends_at)
     identity = process_name()
-    lease = _lease(prepared, identity, conditions, lambda: history is not None or hpa_changes.is_needed)
+    lease = _lease(prepared, identity, conditions, lambda: history is not None or writers.are_needed)
     history = _history(settings, telemetry, identity, lease, lambda: _seen(autoscalers, metrics))
     keep = None if history is None else history.append
     metrics = LiveMetrics(settings, telemetry, clock, keep, _exchange(flags.last_commits_config_map, client))
     recall = _recall(metrics, conditions)
-    autoscalers = _autoscalers(metrics)
+    autoscalers = autoscalers_for(metrics)
     hpas = Watch(client, followed.PATH, autoscalers, conditions, AUTOSCALERS, consequence=followed.CONSEQUENCE)
-    events = Events(ClusterObjects(client).create, identity, count=telemetry.count_event)
-    hpa_changes = _hpa_changes(autoscalers, metrics, lease, HpaWrites(ClusterObjects(client), events, conditions))
-    shadows = _shadows(autoscalers, metrics, telemetry)
+    shadows = shadows_of(autoscalers, metrics, telemetry)
     changes = SettingsWatch(flags.config, metrics, telemetry, clock, hpas.list_again) if flags.config else None
     authorization = partial(authorization_of, client)
     upstreams = (
         Upstreams((EXTERNAL,), UPSTREAM, lambda: metrics.settings.upstream, authorization, conditions),
         Upstreams(CUSTOM, CUSTOM_UPSTREAM, lambda: metrics.settings.custom_metrics.upstream, authorization, conditions),
     )
-    page, reviews = StatusPage(metrics, autoscalers, conditions, identity, version), ClusterReviews(client)
-    callers, stopping = Callers(reviews), threading.Event()
     series, pods = _series(metrics, conditions), PodWatches(client, lambda: autoscalers.namespaces_of_pods, conditions)
+    page, reviews = StatusPage(metrics, autoscalers, conditions, identity, version, pods.of), ClusterReviews(client)
+    callers, stopping = Callers(reviews), threading.Event()
+    is_leader, objects = (lambda: True) if lease is None else lease.is_held, ClusterObjects(client)
+    writers = writers_for(autoscalers, metrics, pods.of, is_leader, objects, identity, telemetry)
     of_both_ports = health.routes(conditions, stopping, telemetry.exposition, series.router)
     replies, kinds = Replies(clock.monotonic), ClusterKinds(client)
     api = ApiServer(
@@ -207,14 +203,14 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         count_read=telemetry.count_read,
         version=version,
         upstreams=upstreams,
-        others=(explanations.routes(_explain(metrics, autoscalers), replies), page.router),
+        others=(explanations.routes(_explain(metrics, autoscalers, pods), replies), page.router),
     )
     authentication = _authentication(client, tls, callers, conditions)
     is_managing = prepared.service is not None and flags.tls_cert_file is None and flags.cert_dir is None
     registration = _registration(prepared, flags, metrics, telemetry, tls if is_managing else None)
     # Where the Secret is the source, the files hold only the bootstrap pair.
     reloading = None if is_managing else Repeated("serving-certificate", partial(tls.reload, conditions))
-    beside = (authentication, hpas, pods, *upstreams, registration, reloading, hpa_changes, events, recall, shadows)
+    beside = (authentication, hpas, pods, *upstreams, registration, reloading, *writers, recall, shadows)
     # The history includes the final cycle, and another replica continues it afterwards.
     collecting = (
         (changes, COLLECTOR_STOP_SECONDS),
@@ -296,28 +292,9 @@ def _registration(
     )
 
 
-def _autoscalers(metrics: LiveMetrics) -> Autoscalers:
-    autoscalers = Autoscalers(
-        lambda: metrics.current.names,
-        metrics.ask,
-        lambda: metrics.current.named_groups,
-        lambda: metrics.settings.custom_metrics.register_services,
-        lambda group, namespace, metric: metrics.current.may_read(group, namespace, metric),  # noqa: PLW0108 - changes with the settings
-    )
-    metrics.follow_replicas(autoscalers.replicas_of)
-    return autoscalers
-
-
-def _shadows(autoscalers: Autoscalers, metrics: LiveMetrics, telemetry: Telemetry) -> Shadower:
-    shadows = Shadower(lambda: autoscalers.current, lambda: metrics.current)
-    telemetry.registry.register(shadows)
-    telemetry.registry.register(LimitedHpas(lambda: autoscalers.current))
-    return shadows
-
-
-def _explain(metrics: LiveMetrics, autoscalers: Autoscalers) -> explanations.Explain:
+def _explain(metrics: LiveMetrics, autoscalers: Autoscalers, pods: PodWatches) -> explanations.Explain:
     return lambda group, namespace: explanations.explained(
-        group, metrics.current, metrics.settings, clock, autoscalers.current, namespace
+        group, metrics.current, metrics.settings, clock, autoscalers.current, namespace, pods.of
     )
 
 
@@ -333,11 +310,6 @@ def _lease(prepared: Prepared, identity: str, conditions: Conditions, is_needed:
         return None
     objects = ClusterObjects(prepared.client)
     return Lease(objects, service.namespace, service.lease, identity, conditions, is_needed=is_needed)
-
-
-def _hpa_changes(autoscalers: Autoscalers, metrics: LiveMetrics, lease: Lease | None, writes: HpaWrites) -> Changes:
-    is_leader = (lambda: True) if lease is None else lease.is_held
-    return Changes(autoscalers, lambda: metrics.current, lambda: metrics.settings.autoscalers, is_leader, writes)
 
 
 def _seen(autoscalers: Autoscalers, metrics: LiveMetrics) -> Note:

@@ -1,6 +1,6 @@
 """Queries: the values of a metric that a label selector selects, or why there are none."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -167,13 +167,13 @@ class Metrics:
         self._fallbacks.known(value)
         return reading
 
-    def known(self, namespace: str | None = None) -> Known:
-        """Returns everything that a listing of lags would cover for a reader in the namespace; None: regardless of who
-        may read it."""
-        chosen, left_out = self._selected(self._by_name[LAG], self.audience_of(namespace), None, ()).listed()
+    def known(self, namespace: str | None = None, groups: Collection[str] | None = None) -> Known:
+        """Returns everything that a listing of lags would cover for a reader in the namespace (None: regardless of who
+        may read it), of these groups (None: of all)."""
+        asked = () if groups is None else (Requirement("group", Operator.IN, frozenset(groups)),)
         # Receipt times scatter, and that must not exclude the tick that is one window old.
-        interval = self._settings.collection.interval
-        return Known(chosen, left_out, window_of(interval) - interval / 2)
+        window = window_of(interval := self._settings.collection.interval) - interval / 2
+        return Known(*self._selected(self._by_name[LAG], self.audience_of(namespace), None, asked).listed(), window)
 
     def views_for(self, namespace: str | None) -> Sequence[ClusterView]:
         """Returns the views with only the groups that a reader in the namespace may read; None: all."""

@@ -295,12 +295,15 @@ class CustomMetrics(types.SettingsPart):
 
 
 class AutoscalerChanges(types.SettingsPart):
-    """What the adapter may write where an annotation of an HPA asks for it. It needs rights of its own."""
+    """What the adapter may write for HPAs, and changes only where an annotation asks for them. It needs rights of its
+    own."""
 
     scale_to_zero: Annotated[bool, Field(strict=True)] = False
     """The number of replicas of an HPA's target: 0, and from there the HPA's minimum."""
     max_replicas: Annotated[bool, Field(strict=True)] = False
     """`maxReplicas` of the HPA: as many as can have a partition."""
+    events: Annotated[bool, Field(strict=True)] = False
+    """Events about what HPAs on our metrics ask for and do not get."""
 
 
 class Level(StrEnum):

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from adapter.errors import AdapterError
+from adapter.metrics.problems import Refused
 from adapter.metrics.query import Metrics
 from adapter.metrics.requirement import written
 from adapter.overview.explanation import decimal
 from adapter.verdicts.controllers import MOST_REPLICAS, Controllers
 from adapter.verdicts.hpa import API_VERSION, KIND, Behavior, Hpa, HpaInvalid, Policy, ScaleDown, ScaleUp, hpa_of
 from apiservice.autoscalers.autoscaler import Autoscaler, AutoscalerCondition, Source, UsedMetric
+from apiservice.pods.values import PodQuery, PodsOf, values_of_pods
 
 SCALED_TO_ZERO = "ScaledToZero"
 """The condition by which the controller remembers that it took the last replica away itself."""
@@ -38,8 +40,21 @@ class Arithmetic:
 
 
 @dataclass(frozen=True, slots=True)
+class HpaValue:
+    """What an HPA reads by one of its metrics."""
+
+    milli: int | None
+    """The sum of all items, in thousandths; None: it is refused."""
+    refusal: str = ""
+    reason: str = ""
+    """A word in CamelCase for the refusal."""
+    pods: int | None = None
+    """How many pods have a value, of a Pods metric."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReadValue:
-    """One of the HPA's metrics, and what a read of it returns now."""
+    """One of the HPA's metrics, and what a read of it returns now, in words."""
 
     metric: str
     selector: str
@@ -49,6 +64,8 @@ class ReadValue:
     value: str
     """Empty if it is refused."""
     refusal: str
+    pods: int | None = None
+    """How many pods have a part of the value, of a Pods metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +85,11 @@ class HpaLine:
     conditions: tuple[AutoscalerCondition, ...]
 
 
-def line_of(autoscaler: Autoscaler, metrics: Metrics) -> HpaLine:
-    read = {metric: _read(metric, metrics, autoscaler.namespace) for metric in autoscaler.metrics}
+def line_of(autoscaler: Autoscaler, metrics: Metrics, pods_in: PodsOf = lambda _: None) -> HpaLine:
+    read = {metric: value_of(metric, autoscaler.namespace, metrics, pods_in) for metric in autoscaler.metrics}
     try:
-        arithmetic = simulated(autoscaler, {metric: milli for metric, (milli, _) in read.items()})
+        followed = {metric: value.milli for metric, value in read.items() if _is_followed(value, autoscaler)}
+        arithmetic = simulated(autoscaler, followed)
     except HpaInvalid:
         arithmetic = None
     target = autoscaler.target
@@ -83,32 +101,48 @@ def line_of(autoscaler: Autoscaler, metrics: Metrics) -> HpaLine:
         maximum=autoscaler.maximum,
         current=autoscaler.current_replicas,
         desired=autoscaler.desired_replicas,
-        values=tuple(value for _, value in read.values()),
+        values=tuple(_in_words(metric, value) for metric, value in read.items()),
         arithmetic=arithmetic,
         has_other_metrics=autoscaler.has_other_metrics,
         conditions=autoscaler.conditions,
     )
 
 
-def _read(metric: UsedMetric, metrics: Metrics, namespace: str) -> tuple[int | None, ReadValue]:
-    """Returns thousandths, and the same in words."""
-    milli, refusal = None, ""
-    if metric.source is Source.PODS:
-        refusal = "a Pods metric has a value for each pod; the HPA's status has their mean"
-    else:
-        try:
-            milli = sum(each.milli for each in metrics.read(metric.name, metric.selector, namespace).values)
-        except AdapterError as error:
-            refusal = str(error)
-    value = "" if milli is None else decimal(milli)
-    return milli, ReadValue(metric.name, written(metric.selector), metric.target_type, metric.target, value, refusal)
+def value_of(metric: UsedMetric, namespace: str, metrics: Metrics, pods_in: PodsOf) -> HpaValue:
+    """`namespace` is that of the HPA, and `pods_in` returns its pods.
+
+    An HPA counts the pods of its target alone. Here, the value of a Pods metric covers all pods of the namespace in
+    which members of the group run: which of them are the target's is not known."""
+    try:
+        if metric.source is Source.PODS:
+            members = metrics.read_members(metric.name, metric.selector, namespace)
+            values = list(values_of_pods(PodQuery(namespace, "", ()), members, pods_in).values())
+            return HpaValue(sum(each.milli for each in values), pods=len(values))
+        is_listed = metric.source is Source.EXTERNAL
+        reading = metrics.read(metric.name, metric.selector, namespace, may_list=is_listed)
+    except AdapterError as error:
+        problems = error.problems if isinstance(error, Refused) else ()
+        return HpaValue(None, str(error), problems[0].reason if problems else "ValueRefused")
+    return HpaValue(sum(each.milli for each in reading.values))
+
+
+def _is_followed(value: HpaValue, autoscaler: Autoscaler) -> bool:
+    """The controller makes assumptions about pods without a value, by their age and their readiness, which are not
+    known here. Where each pod has one, it divides by their number, as for an external metric."""
+    return value.pods in {None, autoscaler.current_replicas}
+
+
+def _in_words(metric: UsedMetric, value: HpaValue) -> ReadValue:
+    number = "" if value.milli is None else decimal(value.milli)
+    selector = written(metric.selector)
+    return ReadValue(metric.name, selector, metric.target_type, metric.target, number, value.refusal, value.pods)
 
 
 def simulated(autoscaler: Autoscaler, values: Mapping[UsedMetric, int | None]) -> Arithmetic | None:
     """Returns what follows from the values, in thousandths (None: refused); None if there is no metric to follow.
 
-    Raises HpaInvalid if kube-apiserver would not accept the HPA."""
-    metrics = [metric for metric in autoscaler.metrics if metric.source is not Source.PODS]
+    Metrics that `values` lacks are left out. Raises HpaInvalid if kube-apiserver would not accept the HPA."""
+    metrics = [metric for metric in autoscaler.metrics if metric in values]
     if not metrics:
         return None
     steps = _steps(hpa_of(_document(autoscaler, metrics)), autoscaler.current_replicas)
@@ -160,7 +194,9 @@ def _document(autoscaler: Autoscaler, metrics: Sequence[UsedMetric]) -> dict[str
 def _metric(metric: UsedMetric) -> dict[str, Any]:
     field = "value" if metric.target_type == "Value" else "averageValue"
     source = {"metric": {"name": metric.name}, "target": {"type": metric.target_type, field: metric.target}}
-    return {"type": metric.source.value, metric.source.value.lower(): source}
+    # The mean over pods, each with a value, is an average value.
+    kind = Source.EXTERNAL if metric.source is Source.PODS else metric.source
+    return {"type": kind.value, kind.value.lower(): source}
 
 
 def _ratio(hpa: Hpa, value: int | None, replicas: int) -> float | None:

@@ -104,9 +104,8 @@ class Autoscaler:
     has_other_metrics: bool = False
     """Whether it also uses metrics that this adapter does not serve, or that cannot be read."""
     uid: str = ""
-    """Empty without annotations of ours, like `version`: nothing is written to such an HPA."""
     version: str = ""
-    """The resource version."""
+    """The resource version; empty without annotations of ours: nothing is written to such an HPA."""
     maximum_owners: tuple[str, ...] = ()
     """The field managers that set `maxReplicas`; empty, too, without annotations of ours."""
 
@@ -148,7 +147,7 @@ def autoscaler_of(hpa: Json, names: Collection[str], sources: Collection[Source]
         ),
         annotations or _NO_ANNOTATIONS,
         len(metrics) < len(spec["metrics"]),
-        metadata.get("uid", "") if annotations else "",
+        metadata.get("uid", ""),
         metadata.get("resourceVersion", "") if annotations else "",
         _shared_names(tuple(_maximum_owners(metadata))) if annotations else (),
     )

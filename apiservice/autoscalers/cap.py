@@ -37,7 +37,7 @@ UNKNOWN = Limit(None)
 
 
 def limit_of(read: Sequence[Readable], wish: CapWish, least: int, known_until: float) -> Limit:
-    """`read`: what each of the HPA's metrics covers. `least`: the HPA's `minReplicas`."""
+    """`read`: what each of the HPA's metrics covers. The limit is never less than `least`."""
     groups = {(each.cluster, each.group) for each in read}
     if not groups:
         return UNKNOWN

@@ -34,7 +34,7 @@ class Capper:
         former, self._smaller = self._smaller, {}
         for hpa in marked:
             wish, refusal = _wished(hpa) if is_allowed else (None, "")
-            limit = UNKNOWN if wish is None else limit_by(metrics, hpa, wish)
+            limit = UNKNOWN if wish is None else limit_by(metrics, hpa, wish, hpa.minimum)
             now = self._monotonic()
             smaller = self._smaller[hpa.place] = smaller_of(former.get(hpa.place), hpa, limit, now)
             if not is_leader:
@@ -80,8 +80,8 @@ def _wished(hpa: Autoscaler) -> tuple[CapWish | None, str]:
         return None, str(error)
 
 
-def limit_by(metrics: Metrics, hpa: Autoscaler, wish: CapWish) -> Limit:
-    """Returns how many replicas can have a partition of what the HPA's metrics read.
+def limit_by(metrics: Metrics, hpa: Autoscaler, wish: CapWish, least: int) -> Limit:
+    """Returns how many replicas can have a partition of what the HPA's metrics read, but never less than `least`.
 
     Whatever is refused to the HPA, such as a hidden topic or an answer that is too old, leaves it unknown."""
     if not hpa.metrics:
@@ -97,7 +97,7 @@ def limit_by(metrics: Metrics, hpa: Autoscaler, wish: CapWish) -> Limit:
             return UNKNOWN
         read += covered
         known_until = min(known_until, until)
-    return limit_of(read, wish, hpa.minimum, known_until)
+    return limit_of(read, wish, least, known_until)
 
 
 def _owners(hpa: Autoscaler) -> tuple[bool, Sequence[str]]:

@@ -108,16 +108,16 @@ class HpaWrites:
 
     def tell(self, hpa: Autoscaler, action: str, reason: str, note: str) -> None:
         logger.info("HPA %s/%s: %s", hpa.namespace, hpa.name, note)
-        self._events.post(_regarded(hpa), EventText(EventType.NORMAL, reason, action, note))
+        self._events.post(regarded(hpa), EventText(EventType.NORMAL, reason, action, note))
 
     def warn(self, hpa: Autoscaler, action: str, reason: str, note: str) -> None:
         logger.warning("HPA %s/%s: %s", hpa.namespace, hpa.name, note)
-        self._events.post(_regarded(hpa), EventText(EventType.WARNING, reason, action, note))
+        self._events.post(regarded(hpa), EventText(EventType.WARNING, reason, action, note))
 
     def report(self, hpa: Autoscaler, action: str, reason: str, note: str) -> None:
         """Warns once per change; without a note, the next one counts as a change."""
         text = EventText(EventType.WARNING, reason, action, note) if note else None
-        if self._events.post_change(_regarded(hpa), action, text):
+        if self._events.post_change(regarded(hpa), action, text):
             logger.warning("HPA %s/%s: %s", hpa.namespace, hpa.name, note)
 
 
@@ -125,5 +125,5 @@ def path_of(hpa: Autoscaler) -> str:
     return f"/apis/autoscaling/v2/namespaces/{hpa.namespace}/horizontalpodautoscalers/{hpa.name}"
 
 
-def _regarded(hpa: Autoscaler) -> Regarded:
+def regarded(hpa: Autoscaler) -> Regarded:
     return Regarded("autoscaling/v2", "HorizontalPodAutoscaler", hpa.namespace, hpa.name, hpa.uid)

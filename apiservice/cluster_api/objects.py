@@ -29,9 +29,9 @@ class ClusterObjects:
             return None
         return json_object(content(response))
 
-    def create(self, path: str, document: Json) -> None:
-        """`path` is that of the kind in its namespace."""
-        self._is_written("POST", path, document)
+    def create(self, path: str, document: Json) -> bool:
+        """`path` is that of the kind in its namespace. Returns False and writes nothing if there is one of its name."""
+        return self._is_written("POST", path, document)
 
     def replace(self, path: str, document: Json) -> bool:
         """Returns False and writes nothing if the object has changed since the document was read."""

@@ -137,7 +137,7 @@ def _tolerance(document: Json) -> float:
 
 
 def _most_replicas(hpa: Autoscaler, metrics: Metrics, subject: str) -> Check:
-    limit = limit_by(metrics, hpa, CapWish()).replicas
+    limit = limit_by(metrics, hpa, CapWish(), hpa.minimum).replicas
     if limit is None:
         return skipped(codes.MOST_REPLICAS, subject, "how many replicas can have a partition is not known")
     text = f"maxReplicas is {hpa.maximum}, and {limit} can have a partition" if hpa.maximum > limit else ""

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.types import Receive, Scope, Send
 
 from adapter import clock
+from adapter.repeating import be_nice
 from apiservice.http.replies import HEADERS
 from apiservice.http.status import PathUnknown, TooManyReaders
 
@@ -35,7 +36,7 @@ class GroupSeriesRoute:
     def __init__(self, pieces: Pieces, content_type: str) -> None:
         self._pieces = pieces
         self._headers = {**HEADERS, "content-type": content_type, "vary": "accept-encoding"}
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="group-series")
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="group-series", initializer=be_nice)
         self.readers = 0
         self.router = APIRouter()
         self.router.add_api_route("/metrics/groups", self._answer, methods=["GET"], response_class=Response)

@@ -17,6 +17,7 @@ from adapter.settings.models import Settings
 from apiservice.autoscalers.arithmetic import HpaLine, line_of
 from apiservice.autoscalers.asked import groups_read
 from apiservice.autoscalers.autoscaler import Autoscaler, AutoscalerCondition
+from apiservice.pods.values import PodsOf
 from apiservice.status_page.drawing import Drawing, drawn, span_of
 
 MOST_GROUPS = 300
@@ -89,6 +90,7 @@ class Sources:
     clock: Clock
     replica: str
     version: str
+    pods_in: PodsOf = lambda _: None
 
 
 def page_of(sources: Sources, namespace: str | None = None) -> Page:
@@ -97,7 +99,7 @@ def page_of(sources: Sources, namespace: str | None = None) -> Page:
     known = metrics.known(namespace)
     lines = lines_of(known)
     asking = _in_order([each for each in sources.autoscalers if namespace in {None, each.namespace}], lines, metrics)
-    shown = {each.place: line_of(each, metrics) for each in asking[:MOST_HPAS]}
+    shown = {each.place: line_of(each, metrics, sources.pods_in) for each in asking[:MOST_HPAS]}
     of_groups = _by_group(asking[:MOST_HPAS], metrics)
     counted = Counter(line.attention for line in lines)
     span = span_of(sources.trends.at, now)

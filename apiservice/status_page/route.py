@@ -14,6 +14,7 @@ from apiservice.api_group import EXTERNAL
 from apiservice.autoscalers.followed import Autoscalers
 from apiservice.http.replies import json_reply
 from apiservice.http.status import TooManyReaders
+from apiservice.pods.values import PodsOf
 from apiservice.single_flight import SingleFlight
 from apiservice.status_page.page import Sources, page_of
 
@@ -25,10 +26,16 @@ class StatusPage:
     """From `start` to `stop`, it follows the lags of all groups."""
 
     def __init__(
-        self, metrics: LiveMetrics, autoscalers: Autoscalers, conditions: Conditions, replica: str, version: str
+        self,
+        metrics: LiveMetrics,
+        autoscalers: Autoscalers,
+        conditions: Conditions,
+        replica: str,
+        version: str,
+        pods_in: PodsOf = lambda _: None,
     ) -> None:
         self._metrics, self._autoscalers, self._conditions = metrics, autoscalers, conditions
-        self._replica, self._version = replica, version
+        self._replica, self._version, self._pods_in = replica, version, pods_in
         self._trends = TrendsFollower(lambda: metrics.current)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="status-page")
         self._pages: SingleFlight[str | None, Response] = SingleFlight()
@@ -81,4 +88,5 @@ class StatusPage:
             clock,
             self._replica,
             self._version,
+            self._pods_in,
         )

@@ -26,6 +26,7 @@ READS_PODS = "pods-metrics/cluster-role-reads-pods.yaml"
 SERVING = "base/role-serving.yaml"
 LEADER = "base/role-leader.yaml"
 CHANGES_AUTOSCALERS = "autoscalers/cluster-role-changes-autoscalers.yaml"
+POSTS_EVENTS = "events/cluster-role-posts-events.yaml"
 IN_KUBE_SYSTEM = {"base/role-binding-auth-reader.yaml"}
 GIVEN_ROLES = {"system:auth-delegator", "extension-apiserver-authentication-reader"}
 GIVEN_ACCOUNTS = {("kube-system", "horizontal-pod-autoscaler")}
@@ -94,7 +95,7 @@ def cluster_roles_only_read(shipped: Shipped) -> Iterator[str]:
     pods = {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}
     for name, role in shipped.of_kind("ClusterRole"):
         wanted = [{READS_HPAS: hpas, READS_PODS: pods}.get(name, metrics)]
-        if name not in {REGISTRATION, CHANGES_AUTOSCALERS} and role.get("rules") != wanted:
+        if name not in {REGISTRATION, CHANGES_AUTOSCALERS, POSTS_EVENTS} and role.get("rules") != wanted:
             yield f"{name}: rules must be {wanted}"
 
 
@@ -124,7 +125,7 @@ def rights_to_change_are_for_named_objects(shipped: Shipped) -> Iterator[str]:
 
 
 def rights_to_change_hpas_are_as_small_as_the_code_needs(shipped: Shipped) -> Iterator[str]:
-    """In a ClusterRole of their own, which the base does not contain."""
+    """In ClusterRoles of their own, which the base does not contain."""
     wanted = [
         {
             "apiGroups": ["apps"],
@@ -136,6 +137,9 @@ def rights_to_change_hpas_are_as_small_as_the_code_needs(shipped: Shipped) -> It
     ]
     if shipped.objects.get(CHANGES_AUTOSCALERS, {}).get("rules") != wanted:
         yield f"{CHANGES_AUTOSCALERS}: rules must be {wanted}"
+    events = [{"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]}]
+    if shipped.objects.get(POSTS_EVENTS, {}).get("rules") != events:
+        yield f"{POSTS_EVENTS}: rules must be {events}"
 
 
 def last_commits_are_kept_in_the_shipped_config_map(shipped: Shipped) -> Iterator[str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from adapter.conditions import Conditions
 from apiservice.auth.cluster_settings import ClusterUnreachable
 from apiservice.events import BURST, MOST_WAITING, SECONDS_EACH, Events, EventText, EventType, Regarded
 from tests.support.kubernetes.fakes import FixedClock
@@ -21,12 +22,25 @@ def text(note: str = "no work for 300 s") -> EventText:
 class Server:
     def __init__(self) -> None:
         self.created: list[tuple[str, dict[str, Any]]] = []
+        self.merged: list[int] = []
         self.trouble: Exception | None = None
 
-    def create(self, path: str, document: dict[str, Any]) -> None:
+    def create(self, path: str, document: dict[str, Any]) -> bool:
         if self.trouble:
             raise self.trouble
+        if document["metadata"]["name"] in self.names:
+            return False
         self.created.append((path, document))
+        return True
+
+    def merge(self, path: str, change: dict[str, Any]) -> bool:
+        assert path.rpartition("/")[2] in self.names
+        self.merged.append(change["series"]["count"])
+        return True
+
+    @property
+    def names(self) -> list[str]:
+        return [document["metadata"]["name"] for _, document in self.created]
 
     @property
     def notes(self) -> list[str]:
@@ -45,7 +59,12 @@ def clock() -> FixedClock:
 
 @pytest.fixture
 def events(server: Server, clock: FixedClock) -> Events:
-    return Events(server.create, "pod-1", clock)
+    return events_of(server, clock)
+
+
+def events_of(server: Server, clock: FixedClock, conditions: Conditions | None = None) -> Events:
+    """A process that has posted nothing yet."""
+    return Events(server.create, "pod-1", clock, merge=server.merge, conditions=conditions)
 
 
 def post_all(events: Events, clock: FixedClock, seconds: float) -> None:
@@ -153,3 +172,60 @@ def test_events_are_counted_by_their_reason_whether_they_can_be_posted_or_not(
     events.post_change(HPA, "zero", text())
 
     assert counted == ["ScaledToZero", "ScaledToZero"]
+
+
+def test_a_state_that_another_process_has_posted_is_not_posted_again(server: Server, clock: FixedClock) -> None:
+    for _ in range(2):
+        events = events_of(server, clock)
+        events.post_state(HPA, "metric 0", text(), is_change=False)
+        events.post_state(OTHER, "metric 0", text(), is_change=False)
+        events.post_state(HPA, "metric 1", text(), is_change=False)
+        post_all(events, clock, 0)
+
+    assert len(set(server.names)) == len(server.created) == 3
+    assert server.merged == []
+
+
+def test_a_state_that_comes_again_is_another_time_of_its_event(
+    events: Events, server: Server, clock: FixedClock
+) -> None:
+    for _ in range(3):
+        events.post_state(HPA, "metric 0", text(), is_change=True)
+        post_all(events, clock, 0)
+
+    assert (len(server.created), server.merged) == (1, [2, 3])
+
+
+def refused(status: int | None, said: str = "cannot create resource") -> tuple[str, str]:
+    """Reason and status of the condition after such an answer; empty: there is no condition."""
+    server, clock, conditions = Server(), FixedClock(), Conditions()
+    server.trouble = ClusterUnreachable(f"the Kubernetes API server answered {status}: {said}", status)
+    events = events_of(server, clock, conditions)
+    events.post(HPA, text())
+    post_all(events, clock, 0)
+    return next(((each.reason, each.status) for each in conditions.current), ("", ""))
+
+
+def test_a_missing_right_and_a_silent_api_server_are_a_condition() -> None:
+    assert refused(403) == ("Forbidden", "false")
+    assert refused(None) == refused(503) == ("NotPosted", "false")
+
+
+def test_a_namespace_that_goes_is_none() -> None:
+    assert refused(403, "forbidden: unable to create new content in namespace shop because it is being terminated") == (
+        refused(404)
+    )
+    assert refused(404) == ("", "")
+
+
+def test_the_condition_holds_again_with_the_next_event(events: Events, server: Server, clock: FixedClock) -> None:
+    conditions = Conditions()
+    events = events_of(server, clock, conditions)
+    server.trouble = ClusterUnreachable("it cannot be reached")
+    events.post(HPA, text())
+    post_all(events, clock, 0)
+    server.trouble = None
+    events.post(HPA, text())
+    post_all(events, clock, 0)
+
+    assert [(each.name, each.status) for each in conditions.current] == [("autoscaler-events", "true")]

@@ -100,11 +100,10 @@ def test_what_an_hpa_reads_may_be_refused() -> None:
     assert "  reads kafka_consumergroup_lag: no topic 'refunds' is known" in shown
 
 
-def test_a_pods_metric_is_not_followed() -> None:
+def test_a_pods_metric_of_an_unwatched_namespace_says_so() -> None:
     shown = text(autoscalers(hpa("consumer", custom("Pods", external(group="billing")))))
 
-    assert "a Pods metric has a value for each pod" in shown
-    assert "ratio" not in shown
+    assert f"  reads {LAG}: lag of group billing is not known: which partitions its members own is not known" in shown
 
 
 def test_conditions_of_the_hpa_are_shown() -> None:

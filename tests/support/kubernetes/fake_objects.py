@@ -32,9 +32,10 @@ class FakeObjects:
         self._refuse(path)
         return copy.deepcopy(self.kept.get(path))
 
-    def create(self, path: str, document: Json) -> None:
+    def create(self, path: str, document: Json) -> bool:
         self._refuse(path)
         self.written.append(("Event", document["reason"]))
+        return True
 
     def replace(self, path: str, document: Json) -> bool:
         self._begin_write(path)

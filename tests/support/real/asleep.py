@@ -1,6 +1,6 @@
 """A Deployment behind an HPA that asks the adapter to scale it to zero, on a real control plane and a real broker.
 
-The adapter runs with the rights of the shipped manifests and the component `autoscalers`."""
+The adapter runs with the rights of the shipped manifests and the components `autoscalers` and `events`."""
 
 import contextlib
 import itertools
@@ -91,9 +91,10 @@ class Stage:
 
 
 def stage(plane: ControlPlane, kafka: Kafka, home: Path) -> Stage:
-    """Applies what is shipped, with the component, so that kube-apiserver asks whoever serves at the port."""
+    """Applies what is shipped, with the components, so that kube-apiserver asks whoever serves at the port."""
     serving, port = new_serving(home), free_port()
-    plane.apply([*shipped(port, serving.ca_bundle), *load(MANIFESTS / "autoscalers")])
+    components = (document for name in ("autoscalers", "events") for document in load(MANIFESTS / name))
+    plane.apply([*shipped(port, serving.ca_bundle), *components])
     return Stage(plane, kafka, own_kubeconfig(plane), serving, port, home)
 
 
@@ -184,9 +185,17 @@ def target(name: str, kind: str = "Deployment") -> Manifest:
     }
 
 
-def hpa(name: str, annotations: Mapping[str, str] | None = None, most: int = 3, kind: str = "Deployment") -> Manifest:
+def hpa(
+    name: str,
+    annotations: Mapping[str, str] | None = None,
+    most: int = 3,
+    kind: str = "Deployment",
+    *,
+    group: str | None = None,
+) -> Manifest:
+    """`group`: instead of the one that is named like the HPA."""
     asks = {SCALE_TO_ZERO: "true", COOLDOWN: f"{COOLDOWN_SECONDS}s"}
-    metric = {"name": METRIC, "selector": {"matchLabels": {"group": name, "topic": name}}}
+    metric = {"name": METRIC, "selector": {"matchLabels": {"group": group or name, "topic": name}}}
     target = {"type": "AverageValue", "averageValue": "1000"}
     return {
         "apiVersion": "autoscaling/v2",

@@ -1,0 +1,116 @@
+"""A thread that posts the states of HPAs as Events when they change: gather, decide (`states`), apply.
+
+Only one replica of the adapter posts; the others follow, so that a new leader repeats nothing."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from adapter import clock
+from adapter.metrics.query import Metrics
+from adapter.overview.lines import GroupLine, lines_of
+from adapter.repeating import Repeating
+from apiservice.autoscalers.annotations import CapWish
+from apiservice.autoscalers.arithmetic import value_of
+from apiservice.autoscalers.asked import GroupRead, groups_read
+from apiservice.autoscalers.autoscaler import Autoscaler
+from apiservice.autoscalers.capper import limit_by
+from apiservice.autoscalers.hpa_writes import regarded
+from apiservice.events import Events, EventText, EventType
+from apiservice.hpa_events.states import Course, State, next_of, states_of
+from apiservice.pods.values import PodsOf
+
+LOOK_SECONDS = 15.0
+"""As often as an HPA reads."""
+IDLE_SECONDS = 2.0
+"""How often the settings are looked at while they allow no Events."""
+AT_ONCE = 20
+"""HPAs, after which other threads are let run for PAUSE_SECONDS."""
+PAUSE_SECONDS = 0.05
+ACTION = "ReadMetrics"
+
+_Key = tuple[str, str, str]
+"""Namespace, name and uid of an HPA: another one of the same name is told of anew."""
+
+
+class HpaEvents(Repeating):
+    def __init__(
+        self,
+        hpas: Callable[[], Sequence[Autoscaler]],
+        metrics: Callable[[], Metrics],
+        pods_in: PodsOf,
+        is_allowed: Callable[[], bool],
+        is_leader: Callable[[], bool],
+        events: Events,
+        monotonic: Callable[[], float] = clock.monotonic,
+    ) -> None:
+        super().__init__("hpa-events", is_nice=True)
+        self._hpas, self._metrics, self._pods_in = hpas, metrics, pods_in
+        self._is_allowed, self._is_leader = is_allowed, is_leader
+        self._events, self._monotonic = events, monotonic
+        self._courses: dict[_Key, dict[str, Course]] = {}
+        self._waiting: list[Autoscaler] = []
+        """Those of this round that were not looked at yet."""
+        self._groups: Mapping[str, Sequence[GroupLine]] = {}
+        """Of this round, by the group's name."""
+        self._round_at = float("-inf")
+        """When the next one begins."""
+
+    @property
+    def is_needed(self) -> bool:
+        return self._is_allowed()
+
+    def turn(self) -> float:
+        """Looks at a few HPAs; returns the seconds until the next ones."""
+        if not self._is_allowed():
+            self._courses, self._waiting, self._round_at = {}, [], float("-inf")
+            return IDLE_SECONDS
+        if not self._waiting:
+            now = self._monotonic()
+            if now < self._round_at:
+                return self._round_at - now
+            self._begin_round(now)
+        for hpa in self._waiting[:AT_ONCE]:
+            self._look(hpa)
+        del self._waiting[:AT_ONCE]
+        return PAUSE_SECONDS
+
+    def _begin_round(self, now: float) -> None:
+        self._round_at = now + LOOK_SECONDS
+        self._waiting = list(self._hpas())
+        self._courses = {key: self._courses.get(key, {}) for key in map(_key, self._waiting)}
+        self._groups = _lines(self._metrics(), self._waiting)
+
+    def _look(self, hpa: Autoscaler) -> None:
+        metrics, courses, now = self._metrics(), self._courses[_key(hpa)], self._monotonic()
+        values = [value_of(metric, hpa.namespace, metrics, self._pods_in) for metric in hpa.metrics]
+        most = limit_by(metrics, hpa, CapWish(), 1).replicas
+        read = groups_read(hpa, metrics.named_groups)
+        groups = [line for _, group in read for line in self._groups.get(group, ()) if _is_of(line, read)]
+        readable = [line for line in groups if metrics.may_name(line.group, hpa.namespace)]
+        for subject, state in states_of(hpa, values, most, readable).items():
+            before = courses.get(subject)
+            courses[subject], has_to_be_told = next_of(before, state, now)
+            if has_to_be_told and self._is_leader():
+                is_change = before is not None and not before.is_new
+                self._events.post_state(regarded(hpa), subject, _text_of(state), is_change=is_change)
+
+
+def _lines(metrics: Metrics, hpas: Iterable[Autoscaler]) -> Mapping[str, Sequence[GroupLine]]:
+    groups = {group for hpa in hpas for _, group in groups_read(hpa, metrics.named_groups)}
+    found: defaultdict[str, list[GroupLine]] = defaultdict(list)
+    for line in lines_of(metrics.known(groups=groups)):
+        found[line.group].append(line)
+    return found
+
+
+def _is_of(line: GroupLine, read: Iterable[GroupRead]) -> bool:
+    return any(line.group == group and cluster in {None, line.cluster} for cluster, group in read)
+
+
+def _text_of(state: State) -> EventText:
+    kind = EventType.WARNING if state.is_wrong else EventType.NORMAL
+    return EventText(kind, state.reason, ACTION, state.note)
+
+
+def _key(hpa: Autoscaler) -> _Key:
+    return *hpa.place, hpa.uid
