@@ -30,6 +30,8 @@ ALIKE = {
         ["cert-manager", "custom-metrics"],
     ),
     "autoscalers": (["autoscalers"], ["autoscalers"]),
+    "events": (["events"], ["events"]),
+    "autoscalers and events": (["autoscalers", "events"], ["autoscalers", "events"]),
     "metrics of pods": (["custom-metrics", "pods-metrics"], ["pods-metrics"]),
     "volume": (["report"], ["volume"]),
     "bucket": (["report-bucket"], ["bucket"]),

@@ -346,7 +346,7 @@ def test_the_package_has_the_chart_and_nothing_of_kustomize(tmp_path: Path) -> N
     assert kustomizations == set()
     assert {name.partition("/")[0] for name in files if "/" in name} == {
         *("api-service", "api-service-custom", "autoscalers", "base", "cert-manager", "custom-metrics", "dashboards"),
-        *("monitoring", "no-registration", "pods-metrics", "report"),
+        *("events", "monitoring", "no-registration", "pods-metrics", "report"),
         *("report-bucket", "templates", "test", "tls-secret", "upstream"),
     }
     assert {name for name in files if "/" not in name} == {
