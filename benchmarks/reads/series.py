@@ -81,6 +81,7 @@ def _rows(effort: Effort, rig: Rig, server: Watched, paths: list[str]) -> list[R
         row("without scrapes: p99", percentile(others, 99), unit=" ms"),
         row(f"p50 of {len(reads):,} reads", percentile(taken, 50), unit=" ms"),
         row("p99", percentile(taken, 99), MOST_READ_MILLISECONDS, " ms"),
+        row("p99, as a multiple of that without scrapes", percentile(taken, 99) / percentile(others, 99)),
         row("slowest", max(taken), unit=" ms", form=".1f"),
         row("longest blocking of the event loop", 1000 * stretch, unit=" ms", form=".1f"),
         Row("resident memory before", f"{before / MEGABYTE:.0f} MB"),

@@ -6,9 +6,9 @@ import pytest
 
 from adapter.metrics.definitions import SERVED
 from adapter.overview.lines import Attention, GroupLine
+from apiservice.autoscalers.arithmetic import HpaValue
 from apiservice.autoscalers.autoscaler import Autoscaler, autoscaler_of
 from apiservice.hpa_events.states import SETTLED_SECONDS, Course, State, next_of, states_of
-from apiservice.autoscalers.arithmetic import HpaValue
 from tests.support.kubernetes.hpas import external, hpa
 
 WRONG, FINE = State("GroupUnknown", "no group", is_wrong=True), State("ValueServed", "7", is_wrong=False)
