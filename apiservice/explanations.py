@@ -41,8 +41,8 @@ def explained(
     pods_in: PodsOf = lambda _: None,
 ) -> Explained:
     """Raises NoMatch if no cluster knows the group, and ValueUnavailable if one may."""
-    groups = explanations_of(group, metrics, settings, clock, namespace)
     asking = [each for each in autoscalers if namespace in {None, each.namespace} and _asks(each, group, metrics)]
+    groups = explanations_of(group, metrics, settings, clock, namespace, is_asked=bool(asking))
     return Explained(groups, tuple(line_of(each, metrics, pods_in) for each in asking))
 
 

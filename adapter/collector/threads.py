@@ -15,7 +15,15 @@ from adapter.kafka.answers import Failure, FailureCause
 from adapter.kafka.client import Brokers
 from adapter.lag.earlier import Wanted
 from adapter.lag.ring import Ring
-from adapter.lag.rules import Asked, Watching
+from adapter.lag.rules import (
+    Asked,
+    AskedTopics,
+    MayName,
+    Watching,
+    groups_of_members,
+    groups_of_partitions,
+    topics_for,
+)
 from adapter.lag.snapshot import State
 from adapter.lag.values import states_of
 from adapter.memory.keeper import MemoryKeeper
@@ -108,6 +116,13 @@ class Collector(Repeating):
 
     def remembered(self, *, everything: bool = False) -> ClusterMemory:
         return self._cycle.remembered(everything=everything)
+
+    def ask_for(self, asked: Collection[AskedTopics], may_name: MayName, settings: Settings) -> None:
+        """Replaces what HPAs ask for, of which that counts whose groups their namespaces may name."""
+        follows_partitions = settings.autoscalers.max_replicas
+        of_members = groups_of_members(self.name, asked, may_name)
+        of_partitions = groups_of_partitions(self.name, asked if follows_partitions else (), may_name)
+        self.ask(topics_for(self.name, asked, may_name), of_members, of_partitions)
 
     def ask(
         self, asked: Asked, of_members: frozenset[str] = frozenset(), of_partitions: frozenset[str] = frozenset()

@@ -72,13 +72,20 @@ class Explanation:
 
 
 def explanations_of(
-    group: str, metrics: Metrics, settings: Settings, clock: Clock, namespace: str | None = None
+    group: str,
+    metrics: Metrics,
+    settings: Settings,
+    clock: Clock,
+    namespace: str | None = None,
+    *,
+    is_asked: bool = False,
 ) -> tuple[Explanation, ...]:
     """Returns one for each cluster that knows the group, to a reader in the namespace; None: to one who reads all.
 
-    Raises NoMatch if no cluster does, and ValueUnavailable if one may."""
+    `is_asked`: an HPA of the reader names the group, so one counts that nothing but selectors of HPAs names. Raises
+    NoMatch if no cluster knows the group, and ValueUnavailable if one may."""
     views = metrics.views_for(namespace)
-    knowing = [view for view in views if group in view.codes and not view.is_only_asked(group)]
+    knowing = [view for view in views if group in view.codes and (is_asked or not view.is_only_asked(group))]
     if not knowing:
         raise _unknown(group, views)
     return tuple(_explained(view, group, metrics, settings, clock, namespace) for view in knowing)
@@ -106,7 +113,8 @@ def _explained(
     partitions = tuple(_partitions(view, group, clock.monotonic(), settings.collection.max_age))
     (lag,) = (each for each in served if each.metric == LAG)
     state, members = "" if status is None else status.phase.value, None if counted is None else counted.members
-    summary = " ".join(_sentences(group, view.cluster, lag, state, members, partitions))
+    sentences = _sentences(group, view.cluster, lag, state, members, partitions)
+    summary = " ".join(_only_asked(group, view.cluster) if view.is_only_asked(group) else sentences)
     rule = _rule_text(settings, settings.rule_for(group))
     return Explanation(view.cluster, group, summary, state, members, rule, served, partitions)
 
@@ -153,6 +161,11 @@ def _sentences(
     yield f"{len(counting)} of its {len(partitions)} partitions count, {left_out} do not, and {unknown} are not known."
     if lag.value not in {"", "0"} and members == 0:
         yield "Nobody reads what waits."
+
+
+def _only_asked(group: str, cluster: str) -> Iterator[str]:
+    yield f"Kafka knows no group {group} in cluster {cluster}, and only selectors of HPAs name it."
+    yield "The topics that they name count for these HPAs alone."
 
 
 def _rule_text(settings: Settings, rule: Rule | None) -> str:
@@ -207,9 +220,10 @@ def _owners(view: ClusterView, group: str) -> dict[tuple[str, int], str]:
 
 
 def _why(view: ClusterView, row: int, *, is_known: bool, age: float | None, max_age: float) -> str:
-    treated = (text for name, text in _TREATED.items() if getattr(view.treatment, name)[row])
-    if (text := next(treated, None)) is not None:
-        return text
+    treated = (name for name in _TREATED if getattr(view.treatment, name)[row])
+    if (name := next(treated, None)) is not None:
+        is_counted = name == "is_asked" and is_known
+        return f"{_TREATED[name]}: {view.values.lag[row]}" if is_counted else _TREATED[name]
     cause = view.snapshot.cause_of(row).text
     if not is_known and view.snapshot.state[row] == State.AHEAD:
         return "not known: the commit is beyond the log end"

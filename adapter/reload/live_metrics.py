@@ -13,7 +13,7 @@ from adapter.collector.cycle import Completeness
 from adapter.collector.threads import Collector, collectors_of, start_all, stop_all
 from adapter.conditions import SETTINGS
 from adapter.history.sample import Keep
-from adapter.lag.rules import AskedTopics, groups_of_members, groups_of_partitions, topics_for
+from adapter.lag.rules import AskedTopics
 from adapter.memory.keeper import Exchange, MemoryKeeper
 from adapter.memory.value import ClusterMemory, GroupMemory, merged
 from adapter.metrics.capacities import Capacities
@@ -42,11 +42,7 @@ class _Generation:
     def ask(self, asked: Collection[AskedTopics], other: "_Generation | None" = None) -> None:
         """Has the collectors that the other generation lacks read what HPAs ask for whose namespaces may read it."""
         for collector in self.without(other):
-            name, may_name = collector.name, self.metrics.may_name
-            follows_partitions = self.settings.autoscalers.max_replicas
-            of_members = groups_of_members(name, asked, may_name)
-            of_partitions = groups_of_partitions(name, asked if follows_partitions else (), may_name)
-            collector.ask(topics_for(name, asked, may_name), of_members, of_partitions)
+            collector.ask_for(asked, self.metrics.may_name, self.settings)
 
     def without(self, other: "_Generation | None") -> list[Collector]:
         """Returns the collectors that the other generation does not have."""

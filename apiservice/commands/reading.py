@@ -9,7 +9,7 @@ from adapter import clock
 from adapter.collector.cycle import Completeness
 from adapter.collector.threads import Collector, collectors_of, stop_all
 from adapter.errors import AdapterError
-from adapter.lag.rules import AskedTopics, topics_for
+from adapter.lag.rules import AskedTopics
 from adapter.metrics.query import Metrics
 from adapter.metrics.store import Store
 from adapter.settings.models import Settings
@@ -64,7 +64,7 @@ def reading(settings: Settings, ask: Ask = lambda _: ()) -> Iterator[Reading]:
     metrics = Metrics(settings, store, clock)
     asked = ask(metrics)
     for collector in collectors:
-        collector.ask(topics_for(collector.name, asked, metrics.may_name))
+        collector.ask_for(asked, metrics.may_name, settings)
         collector.start()
     try:
         yield Reading(metrics, store, collectors)

@@ -49,8 +49,10 @@ class PodWatches(Repeating):
             self._end(namespace, timeout_seconds)
 
     def _begin(self, namespace: str) -> None:
-        pods, path = FollowedPods(), f"/api/v1/namespaces/{namespace}/pods"
-        watch = Watch(self._client, path, pods, _OfNamespace(self._report, namespace), PODS, consequence=CONSEQUENCE)
+        pods = FollowedPods()
+        watch = Watch(
+            self._client, path_of(namespace), pods, _OfNamespace(self._report, namespace), PODS, consequence=CONSEQUENCE
+        )
         self._running = {**self._running, namespace: (watch, pods)}
         self._report.begin(namespace)
         watch.start()
@@ -123,3 +125,8 @@ class _OfNamespace:
         self, _definition: Definition, reason: str, message: str, *, details: str = "", status: ConditionStatus
     ) -> bool:
         return self._report.note(self._namespace, _Failure(reason, message, details, status))
+
+
+def path_of(namespace: str) -> str:
+    """Returns that of the namespace's pods."""
+    return f"/api/v1/namespaces/{namespace}/pods"

@@ -3,15 +3,19 @@
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from adapter.cluster.groups import Assignment, Client, Owned
 from adapter.metrics.definitions import SERVED
+from adapter.metrics.problems import NoMatch
 from adapter.metrics.query import Metrics
 from apiservice import explanations
 from apiservice.autoscalers.autoscaler import Autoscaler, autoscaler_of
 from apiservice.explanations import explained, text_of
+from apiservice.pods.pod import Pod
 from tests.support.kubernetes.fakes import V1BETA1, Answer, FakeCallers, House
 from tests.support.kubernetes.hpas import LAG, custom, external, hpa
 from tests.support.samples import Key, Row, SteppedClock, row, settings, store_of, view
@@ -104,6 +108,47 @@ def test_a_pods_metric_of_an_unwatched_namespace_says_so() -> None:
     shown = text(autoscalers(hpa("consumer", custom("Pods", external(group="billing")))))
 
     assert f"  reads {LAG}: lag of group billing is not known: which partitions its members own is not known" in shown
+
+
+def of_pods(lags: Sequence[int], current: int) -> str:
+    """What is shown of an HPA with a Pods metric, each of whose pods has one partition."""
+    names = [f"consumer-{number}" for number in range(len(lags))]
+    owned = tuple(Owned(name, "orders", (number,)) for number, name in enumerate(names))
+    given, clock = settings(), SteppedClock()
+    assignment = Assignment(clock.monotonic(), tuple(Client(name, "", name, "") for name in names), owned)
+    made = view({("billing", "orders", number): row(0, lag) for number, lag in enumerate(lags)}, settings=given)
+    metrics = Metrics(given, store_of(replace(made, assignments={"billing": assignment})), clock)
+    hpas = autoscalers(hpa("consumer", custom("Pods", external(group="billing")), currentReplicas=current))
+    pods = [Pod(name, {}, ()) for name in names]
+    return text_of(explained("billing", metrics, given, clock, hpas, pods_in=lambda _: pods))
+
+
+def test_a_pods_metric_has_the_arithmetic_of_the_mean_over_its_pods() -> None:
+    shown = of_pods([3000, 1500], current=2)
+
+    assert f"  reads {LAG}: 4500 of 2 pods (target AverageValue 1k)" in shown
+    assert "  ratio of value and target with 2 replicas: 2.25" in shown
+    assert "  by the metric and the tolerance: 5" in shown
+
+
+def test_a_pods_metric_is_not_followed_while_a_replica_has_no_value() -> None:
+    shown = of_pods([3000, 1500], current=3)
+
+    assert "  which is not followed, because not every replica has a value" in shown
+    assert "ratio" not in shown
+
+
+def test_a_group_that_only_hpas_name_is_explained_with_them() -> None:
+    rows = {**ROWS, ("new", "orders", 0): row(None, 12_000)}
+    made = view(rows, assumed=frozenset({"new"}), asked=frozenset({("new", "orders")}))
+    given, clock = settings(), SteppedClock()
+    metrics = Metrics(given, store_of(made), clock)
+    hpas = autoscalers(hpa("consumer", external(group="new", topic="orders"), currentReplicas=6))
+
+    shown = text_of(explained("new", metrics, given, clock, hpas, "shop"))
+    assert "  reads kafka_consumergroup_lag: 12000 (target AverageValue 1k)" in shown
+    with pytest.raises(NoMatch):
+        explained("new", metrics, given, clock, hpas, "mall")
 
 
 def test_conditions_of_the_hpa_are_shown() -> None:

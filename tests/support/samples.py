@@ -158,13 +158,16 @@ def view(
     problems: Sequence[Problem] = (),
     members_read: Mapping[str, frozenset[str]] | None = None,
     assumed: frozenset[str] = frozenset(),
+    asked: frozenset[tuple[str, str]] = frozenset(),
 ) -> ClusterView:
-    """A cluster's view after a cycle; groups with `problems` need no rows."""
+    """A cluster's view after a cycle; groups with `problems` need no rows.
+
+    `asked`: groups and topics that only HPAs name."""
     by_group: dict[str, list[Problem]] = {}
     for problem in problems:
         by_group.setdefault(problem.group, []).append(problem)
     made = snapshot(rows, by_group)
-    treatment = treatment_of(made.layout, watching(settings, cluster), members_read or {})
+    treatment = treatment_of(made.layout, watching(settings, cluster), members_read or {}, asked)
     topics, values = frozenset(made.layout.topics), values_of(made, treatment)
     return ClusterView(
         cluster,

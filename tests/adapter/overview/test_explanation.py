@@ -3,13 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from adapter.cluster.groups import GroupStatus, Kind, MemberCount, Owned, Phase
-from adapter.lag.rules import treatment_of
 from adapter.lag.snapshot import State
-from adapter.lag.totals import totals_of
 from adapter.metrics.problems import NoMatch, ValueUnavailable
 from adapter.metrics.query import Metrics
 from adapter.metrics.store import ClusterView
@@ -26,17 +23,21 @@ from tests.support.samples import (
     settings,
     store_of,
     view,
-    watching,
 )
 
 WHY = "broker 2 at kafka-2:9092 does not answer"
 
 
 def explained(
-    *views: ClusterView, group: str = "billing", given: Settings | None = None, namespace: str | None = None
+    *views: ClusterView,
+    group: str = "billing",
+    given: Settings | None = None,
+    namespace: str | None = None,
+    is_asked: bool = False,
 ) -> tuple[Explanation, ...]:
     used, clock = given or settings(), SteppedClock()
-    return explanations_of(group, Metrics(used, store_of(*views), clock), used, clock, namespace)
+    metrics = Metrics(used, store_of(*views), clock)
+    return explanations_of(group, metrics, used, clock, namespace, is_asked=is_asked)
 
 
 def partitions_of(rows: Mapping[Key, Row], given: Settings | None = None) -> Sequence[PartitionLine]:
@@ -169,10 +170,8 @@ def test_a_tenant_is_told_nothing_of_the_groups_of_others() -> None:
 
 def test_a_tenant_is_not_told_of_topics_that_only_hpas_of_others_name() -> None:
     given = settings(rules=[{"group": "billing", "namespaces": ["payments"]}])
-    made = view({("billing", "orders", 0): row(7, 10), ("billing", "salaries", 0): row(None, 90)}, settings=given)
-    treatment = treatment_of(made.layout, watching(given), {}, {("billing", "salaries")})
-    totals = totals_of(made.snapshot, treatment, made.values, np.arange(len(made.layout)))
-    asked = replace(made, treatment=treatment, totals=totals)
+    rows = {("billing", "orders", 0): row(7, 10), ("billing", "salaries", 0): row(None, 90)}
+    asked = view(rows, settings=given, asked=frozenset({("billing", "salaries")}))
 
     def topics(namespace: str | None) -> list[str]:
         (one,) = explained(asked, given=given, namespace=namespace)
@@ -180,6 +179,21 @@ def test_a_tenant_is_not_told_of_topics_that_only_hpas_of_others_name() -> None:
 
     assert topics("payments") == ["orders"]
     assert topics(None) == ["orders", "salaries"]
+
+
+def test_a_group_that_only_hpas_name_is_explained_to_those_who_have_such_an_hpa() -> None:
+    rows = {("new", "orders", 0): row(None, 90)}
+    made = view(rows, assumed=frozenset({"new"}), asked=frozenset({("new", "orders")}))
+    with pytest.raises(NoMatch, match="no group 'new' is known"):
+        explained(made, group="new")
+
+    (one,) = explained(made, group="new", is_asked=True)
+    assert one.summary.startswith("Kafka knows no group new in cluster main, and only selectors of HPAs name it.")
+    (line,) = one.partitions
+    assert (line.lag, line.why) == (
+        None,
+        "counted only for the HPAs whose selector names the group and this topic: 90",
+    )
 
 
 def test_a_named_metric_of_other_readers_does_not_prevent_an_explanation() -> None:
