@@ -156,10 +156,11 @@ class _Writer:
 
     def _of_items(self, family: Family) -> Iterator[_Samples]:
         level = family.level or self._settings.by
-        if level not in self._labels:
-            self._labels[level] = [labels_of(self._labels_of(part, level)) for part in self._parts]
-        for part, labels in zip(self._parts, self._labels[level], strict=True):
-            yield labels, family.figure.of(part, level)
+        labels = self._labels.setdefault(level, [])
+        for at, part in enumerate(self._parts):
+            if at == len(labels):  # one part after the other, so that the thread rests between them
+                labels.append(labels_of(self._labels_of(part, level)))
+            yield labels[at], family.figure.of(part, level)
 
     def _labels_of(self, part: Part, level: Level) -> Iterator[str]:
         layout, first = part.view.layout, part.rows[part.starts(level)]
