@@ -3,7 +3,7 @@
 Only one replica of the adapter posts; the others follow, so that a new leader repeats nothing."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from adapter import clock
 from adapter.metrics.query import Metrics
@@ -11,7 +11,7 @@ from adapter.overview.lines import GroupLine, lines_of
 from adapter.repeating import Repeating
 from apiservice.autoscalers.annotations import CapWish
 from apiservice.autoscalers.arithmetic import value_of
-from apiservice.autoscalers.asked import GroupRead, groups_read
+from apiservice.autoscalers.asked import groups_read
 from apiservice.autoscalers.autoscaler import Autoscaler
 from apiservice.autoscalers.capper import limit_by
 from apiservice.autoscalers.hpa_writes import regarded
@@ -84,27 +84,27 @@ class HpaEvents(Repeating):
         metrics, courses, now = self._metrics(), self._courses[_key(hpa)], self._monotonic()
         values = [value_of(metric, hpa.namespace, metrics, self._pods_in) for metric in hpa.metrics]
         most = limit_by(metrics, hpa, CapWish(), 1).replicas
-        read = groups_read(hpa, metrics.named_groups)
-        groups = [line for _, group in read for line in self._groups.get(group, ()) if _is_of(line, read)]
-        readable = [line for line in groups if metrics.may_name(line.group, hpa.namespace)]
-        for subject, state in states_of(hpa, values, most, readable).items():
+        groups = list(self._readable_groups(hpa, metrics))
+        for subject, state in states_of(hpa, values, most, groups).items():
             before = courses.get(subject)
             courses[subject], has_to_be_told = next_of(before, state, now)
             if has_to_be_told and self._is_leader():
                 is_change = before is not None and not before.is_new
                 self._events.post_state(regarded(hpa), subject, _text_of(state), is_change=is_change)
 
+    def _readable_groups(self, hpa: Autoscaler, metrics: Metrics) -> Iterator[GroupLine]:
+        for read in groups_read(hpa, metrics.named_groups):
+            if metrics.may_read(read.group, hpa.namespace, read.metric):
+                lines = self._groups.get(read.group, ())
+                yield from (line for line in lines if read.cluster in {None, line.cluster})
+
 
 def _lines(metrics: Metrics, hpas: Iterable[Autoscaler]) -> Mapping[str, Sequence[GroupLine]]:
-    groups = {group for hpa in hpas for _, group in groups_read(hpa, metrics.named_groups)}
+    groups = {read.group for hpa in hpas for read in groups_read(hpa, metrics.named_groups)}
     found: defaultdict[str, list[GroupLine]] = defaultdict(list)
     for line in lines_of(metrics.known(groups=groups)):
         found[line.group].append(line)
     return found
-
-
-def _is_of(line: GroupLine, read: Iterable[GroupRead]) -> bool:
-    return any(line.group == group and cluster in {None, line.cluster} for cluster, group in read)
 
 
 def _text_of(state: State) -> EventText:
