@@ -137,8 +137,8 @@ class Cycle:
         self._owners_of = Latest(owners_of)
 
     @property
-    def lacks_topic_ids(self) -> bool:
-        return self._inventory.lacks_topic_ids
+    def inventory(self) -> Inventory:
+        return self._inventory
 
     def recall(self, memory: ClusterMemory) -> None:
         """Takes over what another collector knew of this cluster, because Kafka may no longer report it."""

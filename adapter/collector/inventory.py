@@ -302,6 +302,11 @@ class Inventory:
         return OFFSETS_TOPIC in self.topology.topics
 
     @property
+    def placement(self) -> Placement:
+        """Whether groups are where Kafka's hash of their names says."""
+        return self._listing_times.placement
+
+    @property
     def lacks_topic_ids(self) -> bool:
         """Whether a topic that is created again is recognised by its offsets alone."""
         return self._lacks_ids(self.topology)

@@ -6,6 +6,7 @@ from types import MappingProxyType
 import numpy as np
 
 from adapter.clock import Clock
+from adapter.cluster.coordinators import Placement
 from adapter.collector.cycle import Completeness, Cycle, Outcome
 from adapter.columns import NEVER
 from adapter.conditions import CREDENTIALS, TOPIC_IDS, VALUES, ConditionStatus
@@ -141,6 +142,10 @@ class Collector(Repeating):
                 self.wake()
 
     @property
+    def placement(self) -> Placement:
+        return self._cycle.inventory.placement
+
+    @property
     def has_read_everything(self) -> bool:
         return self._has_read_all_groups and not self.feed.view.possible_groups.leaves_doubt
 
@@ -215,7 +220,7 @@ class Collector(Repeating):
 
     def _report_topic_ids(self) -> None:
         conditions = self._telemetry.conditions
-        if self._cycle.lacks_topic_ids:
+        if self._cycle.inventory.lacks_topic_ids:
             self._lacked_topic_ids = True
             conditions.fails(TOPIC_IDS, "NotReported", WITHOUT_TOPIC_IDS, cluster=self.name)
         elif self._lacked_topic_ids:

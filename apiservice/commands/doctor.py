@@ -196,7 +196,8 @@ def _known(
         clusters.wait()
     except AdapterError as error:
         return str(error)
-    return Known(settings, clusters.metrics, partial(_pace, clusters, _watched(clusters, after)))
+    placed = {each.name: each.placement for each in clusters.collectors}
+    return Known(settings, clusters.metrics, partial(_pace, clusters, _watched(clusters, after)), placed)
 
 
 def _watched(clusters: Reading, seconds: float) -> CommitWatch:
@@ -223,6 +224,7 @@ def _of_groups(known: Known | str, cluster: _Kubernetes) -> Iterator[Check]:
     if isinstance(known, str):
         yield from groups.not_read(known)
     else:
+        yield from (kafka.placement_check(*each) for each in known.placements.items())
         named = groups.named_in(known.settings, _asked(cluster, known.metrics))
         yield from groups.checks_of(named, known.metrics)
 

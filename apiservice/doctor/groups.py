@@ -113,7 +113,11 @@ def _of_group(named: NamedGroup, metrics: Metrics) -> Iterator[Check]:
 
 
 def _code_of(problem: Problem) -> Code:
-    return codes.RIGHTS if is_hidden(problem.text) else _CODES.get(problem.reason, codes.LAG)
+    if is_hidden(problem.text):
+        return codes.RIGHTS
+    # A topic that no Metadata has had yet; it counts as missing only after several.
+    is_unseen = problem.reason is Reason.NOT_READ_YET and problem.topic and problem.partition is None
+    return codes.TOPICS if is_unseen else _CODES.get(problem.reason, codes.LAG)
 
 
 def _abandoned(view: ClusterView, group: str) -> str:

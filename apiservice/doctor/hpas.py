@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from adapter.cluster.coordinators import Placement
 from adapter.errors import did_you_mean, some_of
 from adapter.metrics.definitions import SERVED
 from adapter.metrics.query import Metrics
@@ -37,6 +38,8 @@ class Known:
     metrics: Metrics
     pace: Callable[[str | None, str], tuple[CommitPace, int | None] | None]
     """Cluster, which may be None, and group -> how it commits, if that was watched, and its members."""
+    placements: Mapping[str, Placement]
+    """Of each cluster."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from adapter.cluster.coordinators import Placement
 from adapter.errors import some_of
 from adapter.kafka.answers import FailureCause
 from adapter.kafka.passport import Meeting, Met, Passport
@@ -38,6 +39,15 @@ def checks_of(meeting: Meeting) -> Iterator[Check]:
 
 def without_settings(why: str) -> Iterator[Check]:
     yield from (skipped(code, "", why) for code in codes.CODES if code.category is Category.KAFKA)
+
+
+def placement_check(cluster: str, placement: Placement) -> Check:
+    """Judges by what a few cycles have shown."""
+    subject = f"placement of groups in {cluster}"
+    text = "groups are not placed as in Apache Kafka, so a broker that is silent matters to every unknown group"
+    if placement is Placement.UNKNOWN:
+        return skipped(codes.QUIRKS, subject, "too few groups have shown yet where they are placed")
+    return judged(codes.QUIRKS, subject, text if placement is Placement.REFUTED else "", Outcome.WARNING)
 
 
 def _on_the_way(cluster: Cluster, server: Met) -> Iterator[Check]:

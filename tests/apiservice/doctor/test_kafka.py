@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from adapter.cluster.coordinators import Placement
 from adapter.kafka.passport import meet
 from adapter.settings.models import Cluster
 from apiservice.doctor import kafka
@@ -99,6 +100,18 @@ def test_the_limits_of_an_older_broker_are_a_warning(brokers: WireFake) -> None:
     assert quirks.subject == f"broker 3 at {brokers.address(3)}"
     assert "topic ids" in quirks.detail
     assert "one group per OffsetFetch" in quirks.detail
+
+
+@pytest.mark.parametrize(
+    ("placement", "outcome"),
+    [
+        (Placement.PROVEN, Outcome.OK),
+        (Placement.UNKNOWN, Outcome.SKIPPED),
+        (Placement.REFUTED, Outcome.WARNING),
+    ],
+)
+def test_another_placement_than_kafkas_is_a_warning(placement: Placement, outcome: Outcome) -> None:
+    assert kafka.placement_check("main", placement).outcome is outcome
 
 
 def test_a_broker_that_advertises_a_name_that_does_not_resolve_is_found(brokers: WireFake) -> None:
