@@ -6,9 +6,10 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from adapter.lag.forecast import Forecast
 from spark.advice.advised import Comparison
 from spark.advice.assessment import Report, Standing
-from spark.advice.forecast import Forecast, forecast_of
+from spark.advice.forecast import forecast_of
 from spark.advice.recommendation import Behavior, Number, Recommendation, Target
 from spark.advice.spans import weeks_of
 from spark.advice.weekly_pattern import week_of

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark.advice.forecast import MARGIN, Forecast, forecast_of
+from adapter.lag.forecast import MARGIN, Forecast
+from spark.advice.forecast import forecast_of
 from spark.figures.model import Periods
 from spark.figures.periods import periods
 
