@@ -1,0 +1,234 @@
+"""What doctor finds between a real kube-apiserver, the adapter and HPAs: every fault by its own code."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiservice.doctor.check import Category, Check, Outcome
+from local.kafka.broker import Kafka
+from local.kafka.tools import commit, create_topic, produce
+from local.kubernetes.control_plane import ControlPlane, Manifest
+from local.processes import wait_until
+from tests.support.checks import examined, of
+from tests.support.real.groups_to_read import LAG
+
+GROUP, TOPIC = "mail", "read-orders"
+"""At rest; the topic has 3 partitions."""
+RARE = "examined-rarely"
+PATIENCE_SECONDS = 30.0
+MESSAGES = 1000
+BOTH = (Category.KUBERNETES, Category.HPA)
+AVERAGE = {"type": "AverageValue", "averageValue": "4k"}
+SECONDS = 120.0
+pytestmark = pytest.mark.usefixtures("adapter")
+
+
+def hpa(
+    namespace: str,
+    name: str,
+    *,
+    scales: str = "",
+    group: str = GROUP,
+    metric: str = LAG,
+    target: Manifest = AVERAGE,
+    most: int = 3,
+    **annotations: str,
+) -> Manifest:
+    source = {"metric": {"name": metric, "selector": {"matchLabels": {"group": group}}}, "target": target}
+    marks = {f"kafka-lag-adapter/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": name, "namespace": namespace, "annotations": marks},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": scales or name},
+            "minReplicas": 1,
+            "maxReplicas": most,
+            "metrics": [{"type": "External", "external": source}],
+        },
+    }
+
+
+def deployment(namespace: str, name: str, max_surge: int | str = "25%") -> Manifest:
+    labels = {"app": name}
+    containers = [{"name": "c", "image": "c"}]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": max_surge}},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}},
+        },
+    }
+
+
+def found(
+    plane: ControlPlane,
+    kafka: Kafka,
+    folder: Path,
+    namespace: str,
+    *categories: Category,
+    **flags: Any,  # noqa: ANN401
+) -> list[Check]:
+    settings = {
+        "clusters": [{"name": "main", "bootstrapServers": kafka.bootstrap_servers.split(",")}],
+        "collection": {"groups": {"include": [GROUP, RARE]}},
+    }
+    flags = {"kubeconfig": plane.admin_kubeconfig, "namespace": namespace, **flags}
+    return examined(folder, settings, *(categories or BOTH), patience=PATIENCE_SECONDS, **flags)
+
+
+def of_hpa(checks: list[Check], code: str, place: str) -> Check:
+    (check,) = (check for check in of(checks, code) if check.subject == f"HPA {place}")
+    return check
+
+
+def has_conditions(plane: ControlPlane, namespace: str, name: str, kind: str) -> bool:
+    path = f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers/{name}"
+    conditions = plane.get(path).get("status", {}).get("conditions") or ()
+    return any(each["type"] == kind for each in conditions)
+
+
+def test_an_hpa_and_a_cluster_without_a_fault_pass_every_check(
+    control_plane: ControlPlane, one_broker: Kafka, namespace: str, tmp_path: Path
+) -> None:
+    control_plane.apply([deployment(namespace, "good"), hpa(namespace, "good")])
+    wait_until(lambda: has_conditions(control_plane, namespace, "good", "ScalingActive"), "the controller", SECONDS)
+
+    checks = found(control_plane, one_broker, tmp_path, namespace)
+
+    assert {(check.code.name, check.detail) for check in checks if check.outcome is Outcome.FAILED} == set()
+    passed = {check.code.name for check in checks if check.outcome is Outcome.OK}
+    assert passed >= {f"KLA40{number}" for number in (1, 2, 3, 4, 5, 6, 8)}
+    assert passed >= {f"KLA50{number}" for number in (1, 2, 4, 5, 6, 8, 9)}
+
+
+def test_every_fault_of_an_hpa_is_found_by_its_code(
+    control_plane: ControlPlane, one_broker: Kafka, namespace: str, tmp_path: Path
+) -> None:
+    """All in one namespace, and in one run."""
+    control_plane.apply(
+        [
+            deployment(namespace, "shared"),
+            deployment(namespace, "surging", 1),
+            hpa(namespace, "first", scales="shared"),
+            hpa(namespace, "second", scales="shared"),
+            hpa(namespace, "surging", most=20),
+            hpa(namespace, "by-value", target={"type": "Value", "value": "4k"}),
+            hpa(namespace, "too-many", most=4),
+            hpa(namespace, "unknown", group="nobody"),
+            hpa(namespace, "asleep", scale_to_zero="true"),
+        ]
+    )
+    wait_until(lambda: has_conditions(control_plane, namespace, "by-value", "AbleToScale"), "the controller", SECONDS)
+
+    checks = found(control_plane, one_broker, tmp_path, namespace)
+
+    def shown(code: str, name: str) -> tuple[Outcome, str]:
+        check = of_hpa(checks, code, f"{namespace}/{name}")
+        return check.outcome, check.detail
+
+    outcome, why = shown("KLA502", "unknown")
+    assert outcome is Outcome.FAILED
+    assert "answered 404" in why
+    assert "'nobody'" in why
+    outcome, why = shown("KLA503", "by-value")
+    assert outcome is Outcome.FAILED, "its Deployment does not exist"
+    assert "AbleToScale is False: FailedGetScale" in why
+    assert shown("KLA504", "by-value") == (Outcome.WARNING, f"{LAG} has a target of type Value")
+    assert shown("KLA504", "first") == (Outcome.OK, "")
+    assert shown("KLA505", "too-many") == (Outcome.WARNING, "maxReplicas is 4, and 3 can have a partition")
+    assert shown("KLA505", "first") == (Outcome.OK, "")
+    assert shown("KLA506", "first") == (Outcome.FAILED, "Deployment shared is also scaled by HPA second")
+    assert shown("KLA506", "too-many") == (Outcome.OK, "")
+    outcome, why = shown("KLA508", "surging")
+    assert outcome is Outcome.WARNING
+    assert "with maxSurge 1, an update at 9 replicas" in why
+    assert shown("KLA509", "asleep") == (Outcome.FAILED, "the settings do not allow it")
+
+
+def test_an_hpa_that_is_not_there_and_one_on_other_metrics_are_found(
+    control_plane: ControlPlane, one_broker: Kafka, namespace: str, tmp_path: Path
+) -> None:
+    control_plane.apply([hpa(namespace, "misspelt", metric="kafka_consumergroup_lags")])
+
+    absent = found(control_plane, one_broker, tmp_path, namespace, Category.HPA, hpa="absent")
+    misspelt = found(control_plane, one_broker, tmp_path, namespace, Category.HPA, hpa="misspelt")
+
+    assert of_hpa(absent, "KLA501", f"{namespace}/absent").outcome is Outcome.FAILED
+    assert "not found" in of_hpa(absent, "KLA501", f"{namespace}/absent").detail
+    check = of_hpa(misspelt, "KLA501", f"{namespace}/misspelt")
+    assert (check.outcome, check.detail) == (
+        Outcome.FAILED,
+        f"it reads kafka_consumergroup_lags; did you mean '{LAG}'?",
+    )
+
+
+@contextmanager
+def committing(kafka: Kafka, group: str, topic: str, step: int, seconds: float) -> Iterator[None]:
+    """Commits so many messages more each time, with so long a pause before the next one."""
+    ended = threading.Event()
+
+    def commit_on() -> None:
+        offset = 0
+        while not ended.wait(seconds):
+            offset = min(offset + step, MESSAGES)
+            commit(kafka, group, {(topic, 0): offset})
+
+    thread = threading.Thread(target=commit_on)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_commits_that_are_rarer_than_a_targets_worth_of_work_are_found(
+    control_plane: ControlPlane, one_broker: Kafka, namespace: str, tmp_path: Path
+) -> None:
+    group = topic = RARE
+    create_topic(one_broker, topic)
+    produce(one_broker, topic, MESSAGES)
+    commit(one_broker, group, {(topic, 0): 0})
+    control_plane.apply([hpa(namespace, "rarely", group=group, target={**AVERAGE, "averageValue": "1"})])
+
+    def check() -> Check:
+        checks = found(control_plane, one_broker, tmp_path, namespace, Category.HPA, after=10.0)
+        return of_hpa(checks, "KLA507", f"{namespace}/rarely")
+
+    outcome = [Outcome.SKIPPED]
+    with committing(one_broker, group, topic, 10, 1.5):
+
+        def is_watched() -> bool:
+            # On a busy machine, fewer than three commits may be seen.
+            outcome.append(check().outcome)
+            return outcome[-1] is not Outcome.SKIPPED
+
+        wait_until(is_watched, "three commits to be seen", SECONDS)
+
+    assert outcome[-1] is Outcome.WARNING
+
+
+def test_a_user_without_rights_learns_which_are_missing_and_one_with_them_that_none_is(
+    control_plane: ControlPlane, one_broker: Kafka, namespace: str, tmp_path: Path
+) -> None:
+    powerless = control_plane.kubeconfig_for_service_account(namespace, "default")
+
+    lacking = found(control_plane, one_broker, tmp_path, namespace, pre=True, kubeconfig=powerless)
+    having = found(control_plane, one_broker, tmp_path, namespace, pre=True)
+
+    (check,) = of(lacking, "KLA407")
+    assert check.outcome is Outcome.FAILED
+    assert check.detail.startswith("may not create clusterroles, clusterrolebindings, rolebindings in kube-system")
+    (check,) = of(lacking, "KLA402")
+    assert check.outcome is Outcome.SKIPPED, "it may not read it"
+    assert [each.outcome for each in of(having, "KLA407")] == [Outcome.OK]
+    assert {each.outcome for each in having if each.code.category is Category.HPA} == {Outcome.SKIPPED}
