@@ -195,8 +195,8 @@ def hot_partition(group: Group, load: Load, *, zone: ZoneInfo) -> Finding | None
     return Finding(
         Verdict.HOT_PARTITION,
         Severity.URGENT if beyond else Severity.WATCH,
-        f"{which} gets {formatting.share(largest)}",
-        f"Hot partition: {which[0].lower()}{which[1:]} gets {formatting.share(largest)} of its messages, "
+        f"{which} gets {formatting.share(largest)} of the messages",
+        f"Hot partition: {which[0].lower()}{which[1:]} gets {formatting.share(largest)} of the topic's messages, "
         f"{formatting.decimal(times)} times its fair share. Members carry whole partitions: "
         + (
             "in the busiest hour it got more than a member did while saturated (a mean, with those that had little to "

@@ -59,7 +59,7 @@ HOT = dataclasses.replace(hours(production=lambda _: 40), skew=np.full(48, 0.9))
     [
         (read(DAY), "never seen saturated"),
         (able(changed(DAY, consumed=0.0, lag_p50=500.0)), "more replicas do not help"),
-        (able(HOT), "One partition of orders gets 90\u202f%: more replicas do not help"),
+        (able(HOT), "One partition of orders gets 90\u202f% of the messages: more replicas do not help"),
         (able(hours(12, production=lambda _: 40)), "Less than a day was seen"),
         (waited(49), "No HPA on lag keeps a wait of 49\u202fs"),
         (

@@ -124,7 +124,12 @@ def codes(made: Report, group: str) -> list[str]:
         ("members not counted", Severity.URGENT, "stuck", "Stuck: partition 2 of orders has not moved since "),
         ("no members", Severity.URGENT, "lag_without_members", "The group has had no member since Sat 2026-11-21 0"),
         ("too slow", Severity.URGENT, "falling_behind", "Falling behind: 20 % of the "),
-        ("hot", Severity.URGENT, "hot_partition", "Hot partition: partition 3 of orders gets 75 % of its messages, "),
+        (
+            "hot",
+            Severity.URGENT,
+            "hot_partition",
+            "Hot partition: partition 3 of orders gets 75 % of the topic's messages, ",
+        ),
         (
             "partly uncommitted",
             Severity.WATCH,
