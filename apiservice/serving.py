@@ -312,8 +312,10 @@ def _lease(prepared: Prepared, identity: str, conditions: Conditions, is_needed:
     return Lease(objects, service.namespace, service.lease, identity, conditions, is_needed=is_needed)
 
 
-def _seen(autoscalers: Autoscalers, metrics: LiveMetrics) -> Note:
-    """Returns the HPAs that the history keeps."""
+def _seen(autoscalers: Autoscalers, metrics: LiveMetrics) -> Note | None:
+    """Returns the HPAs that the history keeps; None before they were listed."""
+    if not autoscalers.is_listed:
+        return None
     current, clusters = metrics.current, (cluster.name for cluster in metrics.settings.clusters)
     return record_of(autoscalers.current, clusters, current.served, current.may_name, clock.time())
 

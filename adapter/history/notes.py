@@ -4,7 +4,7 @@ The newest document before a time says what was so then. Documents age as sample
 
 Without pyarrow, because those who make notes are loaded without it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -23,8 +23,8 @@ class Note(NamedTuple):
     is_empty: bool = False
 
 
-NoteNow = Callable[[], Note]
-"""Returns what is so now; called in the history's thread."""
+NoteNow = Callable[[], Note | None]
+"""Returns what is so now, or None while that is unknown; called in the history's thread."""
 
 
 class Notes:
@@ -38,12 +38,19 @@ class Notes:
         self._clock, self._writer = clock, writer
         self._written: tuple[str, float] | None = None
         """The essence of the last document, and when it was written, in monotonic seconds."""
+        self._has_older = False
+
+    def found(self, days: Collection[str]) -> None:
+        """Days with documents in the history, perhaps of an earlier process: they need an empty one as their end."""
+        self._has_older = bool(days)
 
     def write_if_due(self) -> str | None:
         """Returns the day that a document was written to, as `YYYY-MM-DD`. Raises what `write` raises."""
         note, now = self._note_now(), self._clock.monotonic()
+        if note is None:
+            return None
         if self._written is None:
-            is_due = not note.is_empty
+            is_due = self._has_older or not note.is_empty
         else:
             essence, at = self._written
             is_due = note.essence != essence or (now - at >= REPEAT_SECONDS and not note.is_empty)

@@ -234,6 +234,8 @@ class HistoryWriter(Repeating):
         try:
             tables = {table: self._files.days(table) for table in TABLES_THAT_AGE}
             days = frozenset().union(*tables.values())
+            if self._notes is not None:
+                self._notes.found(tables[AUTOSCALERS])
             expired = self._retention.expired(days)
             for table, day in ((table, day) for table, listed in tables.items() for day in listed if day in expired):
                 troubles += self._trouble_deleting(table, day)

@@ -45,6 +45,8 @@ class Autoscalers:
         self._groups_at: dict[Place, frozenset[GroupRead]] = {}
         self._places: Mapping[tuple[str | None, str], Sequence[tuple[Place, str | None]]] = {}
         """Cluster and group -> the HPAs that read its metrics, and by which named one. Replaced as a whole."""
+        self.is_listed = False
+        """Whether `current` is all of them; before the first list, none is known."""
 
     @property
     def current(self) -> tuple[Autoscaler, ...]:
@@ -79,6 +81,7 @@ class Autoscalers:
         self._by_place = {each.place: each for _, each in pairs if each is not None}
         self._asked_at = {place: asked_topics(each, self._named_groups) for place, each in self._by_place.items()}
         self._groups_at = {place: groups_read(each, self._named_groups) for place, each in self._by_place.items()}
+        self.is_listed = True
         self._place_groups()
         self._ask_if_changed()
 

@@ -115,7 +115,7 @@ def _outcome(group: Group, hpa: Hpa, tables: Tables, data: ReportData) -> Outcom
     load = load_of(group)
     question = asked_of(group, load, [Candidate(hpa)], group.agreement.max_wait_seconds, data.zone)
     if question is None:
-        raise Unusable(f"--group {group.name}: {without_capacity(load)}")
+        raise Unusable(f"--group {group.name} has no capacity to replay with. {without_capacity(load)}")
     task = ReplayTask(tables.files, tuple(tables.minutes(wanted)), wanted, (group.cluster, group.name), question)
     (outcome,) = run(tables.session, outcome_in, [task], f"replay of group {group.name}")
     return outcome

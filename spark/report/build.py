@@ -27,7 +27,7 @@ from spark.storage.protocol import HistoryFiles
 from spark.storage.report_output import output_at
 from spark.tables import layout
 from spark.tables.sample_files import Skipped
-from spark.tables.seen_hpas import SeenHpa, seen_hpas
+from spark.tables.seen_hpas import SeenHpa, misnamed_documents, seen_hpas
 from spark.tables.topic_parts import Names
 from spark.trials.hpa_file import is_of, was_seen_for
 
@@ -127,8 +127,9 @@ def version_here() -> str:
 
 def skipped_in(files: HistoryFiles, request: Request) -> tuple[Skipped, ...]:
     """Everything that no figure contains: files that compaction left out, folders of no hour, hours not compacted."""
+    misnamed = misnamed_documents(files)
     if not files.listed(layout.SAMPLES, 2) and not files.listed(layout.HOURS, 2):
-        return ()  # retention took all samples; the tables are what is left
+        return tuple(misnamed)  # retention took all samples; the tables are what is left
     history = found_in(files, request.now, request.now)
     wanted = [hour for hour in history.hours if request.wanted.has(hour.start)]
     of_hours = (hour.record.skipped for hour in wanted if hour.record)
@@ -138,7 +139,7 @@ def skipped_in(files: HistoryFiles, request: Request) -> tuple[Skipped, ...]:
         for hour in wanted
         if hour.has_changed
     ]
-    return (*left_out, *late)
+    return (*left_out, *late, *misnamed)
 
 
 FOLDERS = ("hpa", "groups")

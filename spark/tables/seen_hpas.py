@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 from adapter.verdicts.hpa import API_VERSION, KIND, Hpa, HpaInvalid, hpa_of
 from spark.storage.protocol import HistoryFiles
 from spark.tables import layout
+from spark.tables.sample_files import Skipped
 
 NAME = re.compile(r".+-(\d{8}T\d{6}\.\d{6})Z\.json")
 MOST_DOCUMENTS = 20
@@ -64,6 +65,15 @@ def seen_hpas(files: HistoryFiles, since: datetime, until: datetime, clusters: I
     return seen
 
 
+def misnamed_documents(files: HistoryFiles) -> list[Skipped]:
+    """Files from whose names nobody knows when they were written."""
+    return [
+        Skipped(file.path, "is no document of HPAs by its name")
+        for file in files.listed(layout.AUTOSCALERS, 1)
+        if _time_of(file.name) is None
+    ]
+
+
 def _newest_documents(files: HistoryFiles, since: datetime, until: datetime) -> Iterator[_Document]:
     listed = [(_time_of(file.name), file.path) for file in files.listed(layout.AUTOSCALERS, 1)]
     times = {path: time for time, path in listed if time is not None and since - REPEATED <= time < until}
@@ -76,7 +86,10 @@ def _newest_documents(files: HistoryFiles, since: datetime, until: datetime) -> 
 
 def _time_of(name: str) -> datetime | None:
     match = NAME.fullmatch(name)
-    return None if match is None else datetime.strptime(match[1], "%Y%m%dT%H%M%S.%f").replace(tzinfo=UTC)
+    try:
+        return None if match is None else datetime.strptime(match[1], "%Y%m%dT%H%M%S.%f").replace(tzinfo=UTC)
+    except ValueError:
+        return None  # such as the 31st of November
 
 
 def _of(entry: _Entry, seen_at: datetime, clusters: Sequence[str]) -> Iterator[SeenHpa]:

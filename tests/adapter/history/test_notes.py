@@ -32,7 +32,7 @@ class Turns:
 
 
 class Rig:
-    def __init__(self, note: Note, files: FakeFiles | None = None) -> None:
+    def __init__(self, note: Note | None, files: FakeFiles | None = None) -> None:
         self.note, self.files, self.clock, self.turns = note, files or FakeFiles(), SteppedClock(), Turns()
         given = samples.settings(history={"location": "/history", "flushInterval": "1m", "retention": "3d"}).history
         own = HistoryTelemetry(Telemetry())
@@ -75,6 +75,20 @@ def test_a_change_is_written_in_the_next_round_and_the_end_of_all_as_well() -> N
 
 def test_where_there_is_nothing_from_the_start_nothing_is_written() -> None:
     assert Rig(Note("none", "none", is_empty=True)).rounds(200) == []
+
+
+def test_what_ended_before_the_start_is_ended_by_one_empty_document() -> None:
+    files = FakeFiles(tables={"autoscalers": ["2026-11-17"]}, others=ledger({"2026-11-17": 0}))
+
+    assert Rig(Note("none", "none", is_empty=True), files).rounds(200) == ["none"]
+
+
+def test_as_long_as_it_is_unknown_what_there_is_nothing_is_written() -> None:
+    rig = Rig(None, FakeFiles(tables={"autoscalers": ["2026-11-17"]}, others=ledger({"2026-11-17": 0})))
+    assert rig.rounds(3) == []
+
+    rig.note = some("one")
+    assert rig.rounds(1) == ["one"]
 
 
 def test_what_changes_without_need_waits_for_the_hour() -> None:

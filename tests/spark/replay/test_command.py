@@ -124,7 +124,12 @@ def test_without_a_file_and_without_an_hpa_that_was_seen_there_is_nothing_to_rep
             "--group billing: the range has no such group on cluster 'eu', only on",
         ),
         ([lag_of("billing")], "idle", [], "scales on group 'billing', not on the lag of group 'idle'"),
-        ([lag_of("idle")], "idle", [], "--group idle: What a member can do is not known: the group was never seen"),
+        (
+            [lag_of("idle")],
+            "idle",
+            [],
+            "--group idle has no capacity to replay with. What a member can do is not known: the group",
+        ),
         ([lag_of("huge")], "huge", [], "--group huge: groups with more than 1\u202f000 partitions are not replayed"),
         ([], "billing", ["--from", "2026-10-01", "--to", "2026-10-02"], "the range has no such group"),
     ],

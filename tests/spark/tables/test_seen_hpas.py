@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from spark.storage.local import LocalFiles
-from spark.tables.seen_hpas import SeenHpa, seen_hpas
+from spark.tables.seen_hpas import SeenHpa, misnamed_documents, seen_hpas
 from tests.support.history.seen_documents import entry, write
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -79,3 +79,13 @@ def test_an_hpa_on_another_value_says_so(tmp_path: Path) -> None:
 
 def test_a_history_without_documents_has_none(tmp_path: Path) -> None:
     assert read(tmp_path) == []
+
+
+def test_a_document_whose_name_has_an_impossible_date_is_left_out_and_named(tmp_path: Path) -> None:
+    kept = write(tmp_path, NOON - DAY, entry(1))
+    kept.with_name("pod-1-2f-20261131T120000.000000Z.json").write_text(kept.read_text())
+
+    assert maxima(read(tmp_path)) == [1]
+    (misnamed,) = misnamed_documents(LocalFiles(tmp_path))
+    assert misnamed.path == "autoscalers/date=2026-11-19/pod-1-2f-20261131T120000.000000Z.json"
+    assert misnamed.reason == "is no document of HPAs by its name"
