@@ -7,9 +7,13 @@ from unittest import mock
 
 import yaml
 
+from adapter.kafka import passport
 from apiservice.commands import doctor, reading
 from apiservice.doctor.check import Category, Check, Outcome
 from apiservice.flags import DoctorFlags
+
+CALL_SECONDS = 20.0
+"""In which a broker answers also on a busy machine."""
 
 
 def outcomes(checks: Iterable[Check], *asked: Outcome) -> dict[str, str]:
@@ -41,5 +45,6 @@ def examined(
     with (
         mock.patch.object(reading, "PATIENCE_SECONDS", patience),
         mock.patch.object(reading, "FAILED_SECONDS", patience),
+        mock.patch.object(passport.meet, "__defaults__", (CALL_SECONDS,)),
     ):
         return doctor.checks_of(given)
