@@ -85,19 +85,23 @@ class OpenPage:
 
 
 class Browser:
-    """Made by `browser`. Pages share nothing with each other."""
+    """Made by `browser`. One page is open at a time, and pages share nothing with each other."""
 
     def __init__(self, socket: WebSocket) -> None:
         self._socket, self._numbers = socket, count(1)
         self._pages: dict[str, OpenPage] = {}
         self._loaded: set[str] = set()
+        self._context = ""
 
     def open(self, url: str, screen: Screen = DESKTOP, headers: Mapping[str, str] | None = None) -> OpenPage:
-        """Returns the page once it has been loaded; raises RigError if it cannot be."""
-        context = self.call("Target.createBrowserContext", {})["browserContextId"]
-        target = self.call("Target.createTarget", {"url": "about:blank", "browserContextId": context})["targetId"]
+        """Returns the page once it has been loaded, and closes the one before; raises RigError if it cannot be."""
+        if self._context:
+            self.call("Target.disposeBrowserContext", {"browserContextId": self._context})
+        self._context = self.call("Target.createBrowserContext", {})["browserContextId"]
+        blank = {"url": "about:blank", "browserContextId": self._context}
+        target = self.call("Target.createTarget", blank)["targetId"]
         session = self.call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
-        self._pages[session] = page = OpenPage(self, session)
+        self._pages = {session: (page := OpenPage(self, session))}
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable", {}, session)
         size = {"width": screen.width, "height": screen.height, "deviceScaleFactor": screen.scale, "mobile": False}
