@@ -8,6 +8,7 @@ import pytest
 
 from local.adapter import EXTERNAL_METRICS, installed
 from local.kafka.broker import Kafka
+from local.kafka.tools import commit, create_topic, produce
 from local.kubernetes.control_plane import ControlPlane
 from local.processes import wait_until
 from tests.support.real.groups_to_read import COMMITS, LAG, MESSAGES
@@ -76,6 +77,43 @@ def test_the_command_shows_the_same_without_the_adapter(
     assert f"Group {GROUP} in cluster main has a lag of {sum(LAGS.values())} messages." in ended.stdout
     assert f"HPA {scaled}/ledger scales Deployment/ledger from 1 to 3 replicas" in ended.stdout
     assert f"  reads {LAG}: {sum(LAGS.values())} (target AverageValue 4k)" in ended.stdout
+
+
+def test_a_topic_that_only_an_hpa_names_for_the_group_is_explained_by_both(
+    control_plane: ControlPlane, one_broker: Kafka, namespace: str
+) -> None:
+    group, topic = f"reader-{namespace}", f"next-{namespace}"
+    for name in (group, topic):
+        create_topic(one_broker, name)
+    commit(one_broker, group, {(group, 0): 0})
+    produce(one_broker, topic, 3)
+    source = {
+        "metric": {"name": LAG, "selector": {"matchLabels": {"group": group, "topic": topic}}},
+        "target": {"type": "AverageValue", "averageValue": "1"},
+    }
+    spec = {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "none"},
+        "maxReplicas": 3,
+        "metrics": [{"type": "External", "external": source}],
+    }
+    kind = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
+    control_plane.apply([{**kind, "metadata": {"name": "early", "namespace": namespace}, "spec": spec}])
+    lines = (
+        "counted only for the HPAs whose selector names the group and this topic: 3",
+        f"  reads {LAG}: 3 (target AverageValue 1)",
+    )
+
+    def is_explained() -> bool:
+        status, body = control_plane.raw(f"{EXTERNAL_METRICS}/namespaces/{namespace}/{LAG}/{group}")
+        return status == 200 and all(line in body.decode() for line in lines)
+
+    wait_until(is_explained, "the adapter to read what the HPA asks for", 120)
+    flags = ["--bootstrap-servers", one_broker.bootstrap_servers, "--kubeconfig", str(control_plane.admin_kubeconfig)]
+    ended = subprocess.run(
+        [str(installed()), "explain", group, *flags], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert all(line in ended.stdout for line in lines)
 
 
 def test_a_group_that_nobody_knows_is_one_sentence(one_broker: Kafka) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from apiservice.api_group import CUSTOM, ApiGroup
-from local.adapter import NAMESPACE, Adapter
+from local.adapter import EXTERNAL_METRICS, NAMESPACE, Adapter
 from local.kafka.broker import Kafka
 from local.kafka.java import java
 from local.kafka.tools import commit, create_topic, produce
@@ -174,6 +174,15 @@ def test_the_hpa_controller_scales_by_the_lag_of_the_pods_of_a_classic_group(
     control_plane.delete([consumers])
 
 
+def explained(plane: ControlPlane, namespace: str, group: str) -> tuple[str, int, int | None]:
+    """The value that the namespace's HPA reads, of how many pods, and the number of replicas that follows."""
+    status, body = plane.raw(f"{EXTERNAL_METRICS}/namespaces/{namespace}/{LAG}/{group}?output=json")
+    assert status == 200, body
+    (hpa,) = json.loads(body)["hpas"]
+    (value,) = hpa["values"]
+    return value["value"], value["pods"], (hpa["arithmetic"] or {}).get("asked")
+
+
 def described_in(adapter: Adapter, request: str, cycles: int) -> tuple[int, int]:
     """How many such requests were sent in at least so many cycles, and how many cycles there were."""
     names = (rf'broker_requests_total\{{[^}}]*request="{request}"\}}', r"cycle_duration_seconds_count\{[^}]*\}")
@@ -202,6 +211,7 @@ def test_a_member_of_a_kip_848_group_is_found_by_its_client_id(
     control_plane.apply([autoscaler(namespace, group, 1), consumers])
 
     wait_for(control_plane, namespace, group, [7])
+    wait_until(lambda: explained(control_plane, namespace, group) == ("7", 1, 1), "the explanation", WAIT_SECONDS)
     descriptions, cycles = described_in(adapter, "ConsumerGroupDescribe", cycles=4)
     assert abs(descriptions - cycles) <= 2, "one more in each cycle, whatever a minute brings"
     control_plane.delete([consumers])
