@@ -46,11 +46,16 @@ class Prometheus:
 
 
 @contextlib.contextmanager
-def prometheus(home: Path, jobs: Sequence[Mapping[str, Any]]) -> Iterator[Prometheus]:
-    """Runs one with these `scrape_configs`. Raises RigError."""
+def prometheus(home: Path, jobs: Sequence[Mapping[str, Any]], rules: Path | None = None) -> Iterator[Prometheus]:
+    """Runs one with these `scrape_configs`, and with a file of rules. Raises RigError."""
     home.mkdir(parents=True)
     configuration = home / "prometheus.yml"
-    configuration.write_text(yaml.safe_dump({"global": {"scrape_interval": "1s"}, "scrape_configs": list(jobs)}))
+    document = {
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "scrape_configs": list(jobs),
+        "rule_files": [] if rules is None else [str(rules)],
+    }
+    configuration.write_text(yaml.safe_dump(document))
     port = free_port()
     flags = {
         "config.file": configuration,
