@@ -1,4 +1,4 @@
-"""`python -m local.incidents`: a stuck group, a frozen broker and a wrong CA, each with the words of every tool.
+"""`python -m local.incidents [1 2 3]`: a stuck group, a frozen broker and a wrong CA, with the words of every tool.
 
 docs/operate.md shows what it prints. Everything runs on 127.0.0.1 and ends with this process."""
 
@@ -67,7 +67,7 @@ class Scene:
     def events(self) -> list[str]:
         uid = self.plane.get(HPA)["metadata"]["uid"]
         found = self.plane.get(f"/apis/events.k8s.io/v1/namespaces/{PLACE}/events")["items"]
-        ours = [each for each in found if each["regarding"]["uid"] == uid and each["reportingController"] == NAME]
+        ours = [each for each in found if each["regarding"]["uid"] == uid and each.get("reportingController") == NAME]
         return [f"{each['type']} {each['reason']}: {each['note']}" for each in ours]
 
     def tools(self, alert: str) -> None:
@@ -213,7 +213,8 @@ def _play(scene: Scene, ca_file: Path, wrong: Path) -> None:
         "A broker freezes": lambda: frozen_broker(scene),
         "A wrong CA": lambda: wrong_authority(scene, ca_file, wrong),
     }
-    for title, make in incidents.items():
+    chosen = [list(incidents)[int(number) - 1] for number in sys.argv[1:]] or incidents
+    for title, make in ((title, incidents[title]) for title in chosen):
         print(f"\n=== {title}", flush=True)
         make()
 
