@@ -4,16 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+from adapter import clock
 from adapter.errors import AdapterError
 from adapter.verdicts.hpa import API_VERSION, KIND
 from apiservice.api_group import EXTERNAL
 from apiservice.auth.cluster_settings import PATH as CONFIG_MAPS
 from apiservice.auth.cluster_settings import ClusterUnreachable
 from apiservice.cluster_api.connection import Client, Json, connect, content, json_object, send
-from apiservice.doctor.facts import Answer, ClusterFacts, HpaFacts, Right, text_of_selector
+from apiservice.doctor.facts import LATE, Answer, ClusterFacts, HpaFacts, Right, text_of_selector
 from apiservice.registration.api_service import Service, path_of
 
 HPA_ACCOUNT = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
+ALL_SECONDS = 60.0
 HPAS = "/apis/autoscaling/v2"
 REVIEWS = "authorization.k8s.io/v1"
 DRY_RUN = "kafka-lag-adapter-doctor"
@@ -23,9 +25,10 @@ DRY_RUN = "kafka-lag-adapter-doctor"
 class Cluster:
     """Every answer comes within seconds, or says why there is none."""
 
-    def __init__(self, kubeconfig: Path | None) -> None:
-        """Raises AdapterError."""
+    def __init__(self, kubeconfig: Path | None, seconds: float = ALL_SECONDS) -> None:
+        """After so many seconds, nothing more is asked. Raises AdapterError."""
         self._client: Client = connect(kubeconfig)
+        self._until = clock.monotonic() + seconds
 
     def facts(self, service: Service, *, installs: bool) -> ClusterFacts:
         """`installs`: whether the user's rights to install are asked for as well."""
@@ -83,6 +86,8 @@ class Cluster:
         return self._asked("GET", path)
 
     def _asked(self, method: str, path: str, query: Sequence[tuple[str, str]] = (), body: object = None) -> Answer:
+        if clock.monotonic() >= self._until:
+            return LATE
         try:
             return Answer(json_object(content(send(self._client, method, path, query=query, body=body))))
         except ClusterUnreachable as error:

@@ -44,6 +44,7 @@ class Right:
 
 
 NOT_ASKED = Answer(None, "it was not asked")
+LATE = Answer(None, "there was no time left to ask")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from apiservice.autoscalers.limits import LIMITED, TOO_MANY
 from apiservice.autoscalers.rivals import Rivals
 from apiservice.doctor import codes
 from apiservice.doctor.check import Category, Check, Outcome, failed, judged, passed, skipped, warned
-from apiservice.doctor.facts import HpaFacts, Json
+from apiservice.doctor.facts import LATE, HpaFacts, Json
 
 _CODES = tuple(code for code in codes.CODES if code.category is Category.HPA)
 _NEEDED = ("AbleToScale", "ScalingActive")
@@ -77,7 +77,8 @@ def checks_of(seen: Seen, hpa: Autoscaler, rivals: Rivals, known: Known | str) -
     subject = seen.subject
     yield passed(codes.HPA, subject)
     problems = [f"{name}: {answer.problem}" for name, answer in seen.facts.values if answer.document is None]
-    yield judged(codes.VALUE, subject, some_of(problems))
+    is_late = any(answer is LATE for _, answer in seen.facts.values)
+    yield skipped(codes.VALUE, subject, LATE.problem) if is_late else judged(codes.VALUE, subject, some_of(problems))
     yield _conditions(hpa, subject)
     named = {} if isinstance(known, str) else {each.name.lower(): each.value for each in known.settings.metrics}
     lags = [

@@ -1,5 +1,6 @@
 """What follows from an HPA's conditions, and from what it lacks; its other checks are tested on a real cluster."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,10 +8,12 @@ import pytest
 from adapter.metrics.definitions import SERVED
 from apiservice.autoscalers.autoscaler import autoscaler_of
 from apiservice.autoscalers.rivals import Rivals
+from apiservice.commands.cluster_facts import Cluster
 from apiservice.doctor.check import Check, Outcome
-from apiservice.doctor.facts import Answer, HpaFacts
+from apiservice.doctor.facts import LATE, Answer, HpaFacts
 from apiservice.doctor.hpas import Seen, checks_of
 from tests.support.checks import of
+from tests.support.kubernetes.fake_cluster import kubeconfig_text
 from tests.support.kubernetes.hpas import external, hpa
 
 
@@ -65,3 +68,16 @@ def test_updates_that_add_no_pods_or_many_are_good(strategy: dict[str, Any], out
 
 def test_a_target_that_cannot_be_read_is_skipped() -> None:
     assert [check.outcome for check in of(found(), "KLA508")] == [Outcome.SKIPPED]
+
+
+def test_a_value_that_there_was_no_time_to_read_is_skipped(tmp_path: Path) -> None:
+    """kube-apiserver is never asked: its port would refuse."""
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(kubeconfig_text(1))
+    document = hpa("consumer", external(group="billing"))
+    seen = autoscaler_of(document, SERVED)
+    assert seen is not None
+    facts = Cluster(kubeconfig, seconds=0.0).of_hpa(document)
+    checks = [*checks_of(Seen(document, seen, facts), seen, Rivals(tuple), "KLA101 skipped")]
+
+    assert [(check.outcome, check.detail) for check in of(checks, "KLA502")] == [(Outcome.SKIPPED, LATE.problem)]
