@@ -50,7 +50,7 @@ ADVERTISED = Code(
     "KLA207",
     Category.KAFKA,
     "every broker can be reached at the address that it advertises",
-    "Correct `advertised.listeners` of the broker, or make that address reachable from here.",
+    "See whether the broker runs; correct its `advertised.listeners`, or make that address reachable from here.",
 )
 QUIRKS = Code(
     "KLA208",

@@ -12,12 +12,16 @@ from kafka.errors import KafkaError
 from kafka.protocol.metadata import FindCoordinatorRequest
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC
+from adapter.kafka.passport import meet
 from adapter.metrics.problems import ValueUnavailable
+from adapter.settings.models import Cluster
+from apiservice.doctor.kafka import checks_of
 from local.forwarder import Forwarder, forwarder
 from local.kafka.admin import admin, living_brokers
 from local.kafka.broker import Broker, Kafka, joining_broker, kafka
 from local.kafka.tools import commit, produce
 from local.processes import wait_until
+from tests.support.checks import broken
 from tests.support.real.in_process import in_process
 from tests.support.real.placing import (
     OFFSETS_PARTITIONS,
@@ -34,6 +38,8 @@ TOPIC, JOINING, MOVED = "unreached-orders", 3, 1
 """Topic, node, and the partition of the offsets topic that the node leads in some tests."""
 CALL_SECONDS = 5.0
 """What the brokers that are not behind the door keep to, also on a busy machine."""
+MET_SECONDS = 8.0
+"""The same; a silent broker takes three of them."""
 NAMES = [
     "billing",
     "Billing Service/eu",
@@ -121,6 +127,19 @@ def test_a_start_beside_a_frozen_broker_refuses_only_the_groups_that_it_coordina
 
             rig.wait_for(lambda: rig.value("records_lag_max", topic=TOPIC) == 100, "the sum over all groups")
             assert rig.is_unknown(group=nobody)
+
+
+def test_doctor_finds_a_broker_that_accepts_connections_and_does_not_answer(joined: Joined, door: Forwarder) -> None:
+    """As a bootstrap server, and as one that the others name."""
+    silent = f"127.0.0.1:{door.port}"
+    servers = [*joined.cluster.bootstrap_servers.split(","), silent]
+    with third_broker(joined, door), door.held():
+        found = [*checks_of(meet(Cluster.model_validate({"name": "main", "bootstrapServers": servers}), MET_SECONDS))]
+
+    assert broken(found) == {
+        "KLA205": f"bootstrap server {silent} does not answer",
+        "KLA207": f"broker {JOINING} at {silent} does not answer",
+    }
 
 
 def coordinator(client: KafkaAdminClient, asked: Broker, group: str) -> int:

@@ -1,0 +1,110 @@
+"""What doctor finds of the APIService on a real kube-apiserver that has none of ours."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from apiservice.api_group import EXTERNAL
+from apiservice.commands.doctor import checks_of
+from apiservice.doctor.check import Check, Outcome
+from apiservice.flags import DoctorFlags
+from apiservice.tls.issuing import base64_of
+from local.adapter import API_SERVICE, external_name
+from local.kubernetes.control_plane import ControlPlane, Manifest
+from local.processes import free_port, wait_until
+from tests.support.checks import broken, of
+from tests.support.kubernetes.authorities import Authority
+from tests.support.kubernetes.other_server import OtherServer
+
+NAME, PLACE = "kafka-lag-adapter", "examined"
+HPA_ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:controller:horizontal-pod-autoscaler"
+MERGE = "application/merge-patch+json"
+SECONDS = 120.0
+
+
+def found(plane: ControlPlane, *, pre: bool = False) -> list[Check]:
+    flags = DoctorFlags(kubeconfig=plane.admin_kubeconfig, service=f"{PLACE}/{NAME}", pre=pre, category=["kubernetes"])
+    return checks_of(flags)
+
+
+def wait_for(plane: ControlPlane, holds: Callable[[dict[str, str]], bool], what: str) -> dict[str, str]:
+    """Returns what is broken once it is what is waited for."""
+    seen: list[dict[str, str]] = []
+
+    def is_found() -> bool:
+        seen.append(broken(found(plane)))
+        return holds(seen[-1])
+
+    wait_until(is_found, what, SECONDS)
+    return seen[-1]
+
+
+def objects(port: int, authority: Authority) -> list[Manifest]:
+    service = {"name": NAME, "namespace": PLACE, "port": port}
+    spec = {"group": EXTERNAL.name, "version": EXTERNAL.version, "service": service}
+    bundle = base64_of(authority.pem.encode())
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}},
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": NAME, "namespace": PLACE},
+            "spec": external_name(port),
+        },
+        {
+            "apiVersion": "apiregistration.k8s.io/v1",
+            "kind": "APIService",
+            "metadata": {"name": EXTERNAL.api_service},
+            "spec": {**spec, "caBundle": bundle, "groupPriorityMinimum": 100, "versionPriority": 100},
+        },
+    ]
+
+
+def test_without_an_api_service_the_check_fails_and_before_an_installation_it_passes(plane: ControlPlane) -> None:
+    plane.request("DELETE", API_SERVICE)  # that of an earlier test
+    wait_until(lambda: plane.request("GET", API_SERVICE)[0] == 404, "no APIService", SECONDS)
+
+    assert broken(found(plane)) == {"KLA402": "there is no APIService, so kube-apiserver serves no external metrics"}
+    assert [check.outcome for check in of(found(plane, pre=True), "KLA402")] == [Outcome.OK]
+
+
+@pytest.mark.usefixtures("somebody_elses")
+def test_an_api_service_of_another_server_is_found_with_its_holder(plane: ControlPlane) -> None:
+    belongs = "v1beta1.external.metrics.k8s.io belongs to KEDA (Service keda/keda-operator-metrics-apiserver)"
+
+    assert broken(found(plane))["KLA402"].startswith(belongs)
+    (before,) = of(found(plane, pre=True), "KLA402")
+    assert before.outcome is Outcome.WARNING
+    assert before.detail.startswith(belongs)
+
+
+def test_an_adapter_that_is_not_reached_and_a_wrong_ca_are_told_apart(plane: ControlPlane, tmp_path: Path) -> None:
+    right, wrong, nobody = Authority("serving"), Authority("serving of another cluster"), free_port()
+    documents = objects(nobody, right)
+    plane.apply(documents)
+    try:
+        unreached = wait_for(plane, lambda broken: "KLA404" in broken, "the port that refuses")
+        with OtherServer(tmp_path, right, f"{NAME}.{PLACE}.svc") as server:
+            plane.apply(objects(server.port, wrong))
+            untrusted = wait_for(plane, lambda broken: "KLA403" in broken, "the wrong CA")
+    finally:
+        plane.delete(documents[::-1])
+
+    assert list(unreached) == ["KLA404"]
+    assert "kube-apiserver does not reach this adapter" in unreached["KLA404"]
+    assert list(untrusted) == ["KLA403"]
+    assert "certificate signed by unknown authority" in untrusted["KLA403"]
+
+
+def test_an_hpa_controller_without_the_right_to_read_is_found(plane: ControlPlane) -> None:
+    rules = plane.get(HPA_ROLE)["rules"]
+    less = [rule for rule in rules if EXTERNAL.name not in (rule.get("apiGroups") or ())]
+    assert less != rules, "the controller's own ClusterRole does not grant it"
+    plane.ask("PATCH", HPA_ROLE, {"rules": less}, content_type=MERGE)
+    try:
+        lacking = wait_for(plane, lambda broken: "KLA406" in broken, "the right to be gone")
+    finally:
+        plane.ask("PATCH", HPA_ROLE, {"rules": rules}, content_type=MERGE)
+
+    assert lacking["KLA406"] == "the ServiceAccount kube-system/horizontal-pod-autoscaler may not list them"
