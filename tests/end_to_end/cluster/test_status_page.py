@@ -82,6 +82,15 @@ def test_the_name_of_a_group_leads_to_its_explanation(
         assert f"Group {group} in cluster main has a lag of" in explained.evaluate("document.body.innerText")
 
 
+def test_the_lag_of_each_group_is_followed_from_minute_to_minute(control_plane: ControlPlane, adapter: Adapter) -> None:
+    del adapter
+
+    def page() -> str:
+        return control_plane.raw(page_of(control_plane).removeprefix(control_plane.url))[1].decode()
+
+    wait_until(lambda: f"lag: at most {LAG_OF_LEDGER:,} in" in page(), "a look of a minute ago", 2 * SECONDS)
+
+
 def test_on_its_own_port_the_adapter_shows_the_hpas_of_all_namespaces_and_what_they_got(
     chromium: Browser,
     control_plane: ControlPlane,
