@@ -82,7 +82,7 @@ def test_a_few_partitions_that_have_the_lag_together_are_slow_together(lags: dic
 @pytest.mark.parametrize(
     "hour",
     [
-        some_have({1: 500, 2: 500, 4: 400, 6: 300}),
+        some_have({1: 500, 2: 500, 4: 500, 6: 500}),
         some_have({1: 500, 6: 300}, others=80),
         some_have({1: 60, 6: 30}, others=1),
         some_have({1: 500, 6: 300}, produced=9000),
