@@ -10,6 +10,7 @@ from adapter.verdicts.capacity import Capacity
 from adapter.verdicts.hpa import Hpa, MetricTarget
 from adapter.verdicts.owners import Assignor
 from adapter.verdicts.plant import Consumers
+from adapter.verdicts.promised import Promised
 from adapter.verdicts.scalers import Served
 from spark.advice.demand import USED_AT_MOST, Load, members_needed
 from spark.advice.hpa import JOIN_SECONDS, SETTLES, START_SECONDS, Draft, loop_delay, rounded
@@ -18,6 +19,7 @@ from spark.advice.recommendation import Number, Recommendation, Target
 from spark.advice.weekly_pattern import local_times
 from spark.figures import formatting
 from spark.figures.model import Floats, Group, Times, TopicFigures
+from spark.trials.hpa_file import candidate_of
 from spark.trials.minutes import Shape
 from spark.trials.references import Candidate
 from spark.trials.trial import Question
@@ -28,6 +30,8 @@ COMMIT_SECONDS = 5
 """Between two commits, where the samples do not show it: Kafka's default."""
 CALMER_SECONDS = 3600
 """The longest window for scaling down that an HPA takes. Those between it and the usual one cost hardly less."""
+PROMISED_WINDOW_SECONDS = 120
+"""For scaling down by a number of replicas that itself falls only if it need not rise again soon."""
 LOWER = (0.75, 0.5)
 """Of the target that the promised wait allows: those that are tried, too."""
 BUSIER = {50: "the median hour", 75: "an hour that is busier than three of four"}
@@ -70,9 +74,10 @@ def tried_of(draft: Draft, given: Sequence[GivenHpa] = ()) -> tuple[Tried, ...]:
     return (
         *(Tried(named(hpa), Candidate(hpa.spec), hpa) for hpa in _variants(draft)),
         *(Tried(name, Candidate(hpa.spec), hpa) for name, hpa in _presets(draft)),
+        _by_promise(draft),
         _by_replicas(draft.hpa, draft.hpa.target.value, draft.group.partitions),
         _fixed(draft),
-        *(Tried(f"your HPA ({it.file})", Candidate(it.hpa), is_todays=True) for it in given),
+        *(_todays(draft, it) for it in given),
     )
 
 
@@ -173,6 +178,32 @@ def _by_replicas(hpa: Recommendation, target: int, partitions: int) -> Tried:
     spec = hpa.spec.model_copy(update={"metrics": (metric.model_copy(update={"external": source}),)})
     served = Served(most=float(target * partitions), replica=float(target))
     return Tried(f"metric replicas, one for {formatting.count(target)} messages", Candidate(spec, served))
+
+
+def _by_promise(draft: Draft) -> Tried:
+    """With the number of replicas that keeps the wait, which the adapter computes from rates and the capacity; with the
+    behavior of its example (docs/demand.md)."""
+    spec = draft.hpa.spec
+    assert spec.behavior is not None
+    (metric,) = spec.metrics
+    source = metric.source.model_copy(update={"target": MetricTarget(type="AverageValue", average_value=1)})
+    up = spec.behavior.scale_up.model_copy(update={"tolerance": 0.0})
+    down = spec.behavior.scale_down.model_copy(update={"stabilization_window_seconds": PROMISED_WINDOW_SECONDS})
+    promised = spec.model_copy(
+        update={
+            "min_replicas": min(spec.min_replicas, 1),
+            "metrics": (metric.model_copy(update={"external": source}),),
+            "behavior": spec.behavior.model_copy(update={"scale_up": up, "scale_down": down}),
+        }
+    )
+    name = f"metric required_replicas, for a wait of {formatting.duration(draft.promised)}"
+    return Tried(name, Candidate(promised, rule=Promised(draft.promised)))
+
+
+def _todays(draft: Draft, given: GivenHpa) -> Tried:
+    group, topics = draft.group, [topic.name for topic in draft.group.topics]
+    candidate = candidate_of(given.hpa, group.cluster, group.name, topics, draft.promised)
+    return Tried(f"your HPA ({given.file})", candidate, is_todays=True)
 
 
 def _fixed(draft: Draft) -> Tried:

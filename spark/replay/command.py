@@ -24,8 +24,7 @@ from spark.report.tables import Tables
 from spark.storage.protocol import HistoryFiles
 from spark.storage.report_output import output_at
 from spark.tables import layout
-from spark.trials.hpa_file import check_scales_on_lag
-from spark.trials.references import Candidate
+from spark.trials.hpa_file import candidate_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +108,12 @@ def _seen(group: Group, files: HistoryFiles, data: ReportData) -> GivenHpa:
 def _outcome(group: Group, hpa: Hpa, tables: Tables, data: ReportData) -> Outcome:
     wanted = Wanted(data.since, data.until)
     topics = [topic.name for topic in group.topics]
-    check_scales_on_lag(hpa, group.cluster, group.name, topics)
+    promised = group.agreement.max_wait_seconds
+    candidate = candidate_of(hpa, group.cluster, group.name, topics, promised)
     if is_too_large(group):
         raise Unusable(f"--group {group.name}: {TOO_LARGE}")
     load = load_of(group)
-    question = asked_of(group, load, [Candidate(hpa)], group.agreement.max_wait_seconds, data.zone)
+    question = asked_of(group, load, [candidate], promised, data.zone)
     if question is None:
         raise Unusable(f"--group {group.name} has no capacity to replay with. {without_capacity(load)}")
     task = ReplayTask(tables.files, tuple(tables.minutes(wanted)), wanted, (group.cluster, group.name), question)

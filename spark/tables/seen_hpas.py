@@ -44,8 +44,8 @@ class SeenHpa:
     group: str
     topics: frozenset[str]
     """Empty: all of the group."""
-    is_on_lag: bool
-    """Whether each of its metrics is the lag."""
+    is_replayable: bool
+    """Whether each of its metrics is the lag, or each is the number that keeps a promise."""
     namespace: str
     name: str
     seen_at: datetime
@@ -99,6 +99,6 @@ def _of(entry: _Entry, seen_at: datetime, clusters: Sequence[str]) -> Iterator[S
         return
     for cluster in clusters:
         if entry.cluster in {None, cluster}:
-            is_on_lag = set(entry.values) == {"lag"}
+            is_replayable = set(entry.values) in ({"lag"}, {"required_replicas"})
             topics = frozenset(entry.topics)
-            yield SeenHpa(cluster, entry.group, topics, is_on_lag, entry.namespace, entry.name, seen_at, hpa)
+            yield SeenHpa(cluster, entry.group, topics, is_replayable, entry.namespace, entry.name, seen_at, hpa)

@@ -9,7 +9,7 @@ from adapter.verdicts.hpa import Hpa, Metric, MetricIdentifier, MetricSource, Me
 from adapter.verdicts.owners import owners_table
 from adapter.verdicts.plant import Consumers
 from adapter.verdicts.recent import Counts
-from adapter.verdicts.scalers import LAG, Lane, Served
+from adapter.verdicts.scalers import LAG, Lane, RuleOf, Served
 from spark.figures.model import Floats
 from spark.trials.calibration import events_of, load_of, members_of
 from spark.trials.minutes import Minutes
@@ -28,6 +28,8 @@ class Candidate:
 
     hpa: Hpa
     served: Served = LAG
+    rule: RuleOf | None = None
+    """What it reads instead; None: `served`."""
 
 
 def lanes_with(minutes: Minutes, consumers: Consumers, candidates: Sequence[Candidate]) -> list[Lane]:
@@ -42,6 +44,7 @@ def lanes_with(minutes: Minutes, consumers: Consumers, candidates: Sequence[Cand
             replicas=int(np.clip(first, max(1, it.hpa.min_replicas), it.hpa.max_replicas)),
             lag_is_known=is_known,
             served=it.served,
+            rule=it.rule,
             events=events,
         )
         for it in candidates

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from adapter.verdicts.capacity import Capacity
+from adapter.verdicts.hpa import MetricTarget
 from adapter.verdicts.owners import Assignor
+from adapter.verdicts.promised import Promised
 from spark.advice.candidates import TOO_LARGE, Tried, asked_of, question_of, tried_of
 from spark.advice.demand import load_of
 from spark.advice.hpa import draft_of
@@ -103,3 +105,18 @@ def test_what_is_recommended_instead_of_an_hpa_is_replayed_beside_the_hpas() -> 
 
     assert tried["1 replica all the time"].hpa is None
     assert tried["1 replica all the time"].candidate.hpa.max_replicas == 1
+
+
+def test_the_number_that_keeps_the_promise_is_replayed_for_comparison() -> None:
+    wave = hours(48, lambda hour: 50 + 150 * (hour % 4), partitions=24, skew=1 / 24)
+    of = replace(
+        group("billing", topic(of=wave, threshold=10**9), capacity=saturated(60, 50)),
+        agreement=Agreement(max_wait_seconds=120),
+    )
+    (promised,) = (it for it in tried_for(of).values() if it.candidate.rule is not None)
+    hpa = promised.candidate.hpa
+
+    assert (promised.candidate.rule, promised.hpa, hpa.min_replicas) == (Promised(120.0), None, 1)
+    assert hpa.metrics[0].source.target == MetricTarget(type="AverageValue", average_value=1)
+    assert hpa.behavior is not None
+    assert hpa.behavior.scale_up.tolerance == 0

@@ -26,7 +26,7 @@ def test_the_newest_document_of_the_range_counts(tmp_path: Path) -> None:
     assert maxima(read(tmp_path)) == [2]
     (one,) = read(tmp_path)
     assert (one.group, one.topics, one.namespace, one.name) == ("billing", frozenset({"orders"}), "payments", "billing")
-    assert (one.cluster, one.is_on_lag, one.seen_at) == ("main", True, NOON - DAY)
+    assert (one.cluster, one.is_replayable, one.seen_at) == ("main", True, NOON - DAY)
 
 
 def test_a_document_from_just_before_the_range_counts_and_an_older_one_does_not(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_what_cannot_be_parsed_is_left_out(tmp_path: Path) -> None:
 def test_an_hpa_on_another_value_says_so(tmp_path: Path) -> None:
     write(tmp_path, NOON - DAY, entry(1, values=["lag", "lag_seconds"]))
 
-    assert [each.is_on_lag for each in read(tmp_path)] == [False]
+    assert [each.is_replayable for each in read(tmp_path)] == [False]
 
 
 def test_a_history_without_documents_has_none(tmp_path: Path) -> None:
