@@ -2,6 +2,7 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from time import sleep
 
 from fastapi import APIRouter, Response
 
@@ -20,6 +21,10 @@ from apiservice.status_page.page import Sources, page_of
 
 MOST_AT_ONCE = 4
 """Pages that are made or wait for it."""
+REST = 2.0
+"""How much longer than it has worked the thread rests before the next page: while it works, each read waits for the
+interpreter several times."""
+LONGEST_REST_SECONDS = 1.0
 
 
 class StatusPage:
@@ -40,6 +45,8 @@ class StatusPage:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="status-page")
         self._pages: SingleFlight[str | None, Response] = SingleFlight()
         self.under_way = 0
+        self._rested_at = 0.0
+        """Until then, the thread rests."""
         self.router = APIRouter()
         self.router.add_api_route("/status", self._for_everything, methods=["GET"], response_class=Response)
         below = f"{EXTERNAL.path}/namespaces/{{namespace}}/{LAG}"
@@ -68,6 +75,14 @@ class StatusPage:
             self.under_way -= 1
 
     def _make(self, namespace: str | None) -> Response:
+        sleep(max(self._rested_at - clock.monotonic(), 0.0))
+        began = clock.monotonic()
+        response = self._html(namespace)
+        worked = clock.monotonic() - began
+        self._rested_at = began + worked + min(REST * worked, LONGEST_REST_SECONDS)
+        return response
+
+    def _html(self, namespace: str | None) -> Response:
         # Loaded with the first page, because Jinja2 takes 2 MB.
         from apiservice.status_page.rendering import html_of, security_policy  # noqa: PLC0415 - see above
 

@@ -13,6 +13,7 @@ from adapter.conditions import Conditions
 from adapter.metrics.query import Metrics
 from adapter.reload.live_metrics import LiveMetrics
 from apiservice.autoscalers.followed import Autoscalers
+from apiservice.status_page import route
 from apiservice.status_page.route import MOST_AT_ONCE, StatusPage
 from tests.support.kubernetes.fakes import LAG, FakeCallers, House
 from tests.support.kubernetes.hpas import external, hpa
@@ -143,3 +144,14 @@ def test_who_asks_at_the_same_time_shares_a_page_and_one_page_too_many_is_refuse
         return done, refused, [(await door.asked("GET", AS_PAGE)).code]
 
     assert asyncio.run(codes()) == ([200] * 2 * MOST_AT_ONCE, 503, [200])
+
+
+def test_the_thread_rests_before_the_next_page(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(route, "sleep", slept.append)
+    monkeypatch.setattr(route, "REST", 1e9)
+    monkeypatch.setattr(route, "LONGEST_REST_SECONDS", 3600.0)
+
+    assert [door.get("/status").code for _ in range(2)] == [200, 200]
+    assert slept[0] == 0.0
+    assert 0.0 < slept[1] <= 3600.0
