@@ -87,7 +87,7 @@ def _checks(options: DoctorFlags) -> Iterator[Check]:
     yield check
     cluster = _kubernetes(options, [*SERVED, *(each.name for each in (settings.metrics if settings else ()))])
     with ExitStack() as stack:
-        why = f"{check.code.name} {check.outcome}"
+        why = check.detail if check.outcome is Outcome.SKIPPED else f"{check.code.name} {check.outcome}"
         known: Known | str = why
         if settings is None:
             yield from kafka.without_settings(why)
