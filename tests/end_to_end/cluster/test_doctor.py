@@ -90,17 +90,19 @@ def of_hpa(checks: list[Check], code: str, place: str) -> Check:
     return check
 
 
-def has_conditions(plane: ControlPlane, namespace: str, name: str, kind: str) -> bool:
+def has_condition(plane: ControlPlane, namespace: str, name: str, kind: str, status: str) -> bool:
     path = f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers/{name}"
     conditions = plane.get(path).get("status", {}).get("conditions") or ()
-    return any(each["type"] == kind for each in conditions)
+    return any((each["type"], each["status"]) == (kind, status) for each in conditions)
 
 
 def test_an_hpa_and_a_cluster_without_a_fault_pass_every_check(
     control_plane: ControlPlane, one_broker: Kafka, namespace: str, tmp_path: Path
 ) -> None:
     control_plane.apply([deployment(namespace, "good"), hpa(namespace, "good")])
-    wait_until(lambda: has_conditions(control_plane, namespace, "good", "ScalingActive"), "the controller", SECONDS)
+    wait_until(
+        lambda: has_condition(control_plane, namespace, "good", "ScalingActive", "True"), "the controller", SECONDS
+    )
 
     checks = found(control_plane, one_broker, tmp_path, namespace)
 
@@ -127,7 +129,9 @@ def test_every_fault_of_an_hpa_is_found_by_its_code(
             hpa(namespace, "asleep", scale_to_zero="true"),
         ]
     )
-    wait_until(lambda: has_conditions(control_plane, namespace, "by-value", "AbleToScale"), "the controller", SECONDS)
+    wait_until(
+        lambda: has_condition(control_plane, namespace, "by-value", "AbleToScale", "False"), "the controller", SECONDS
+    )
 
     checks = found(control_plane, one_broker, tmp_path, namespace)
 
