@@ -34,6 +34,7 @@ TOPIC_IDS = Definition("topic-ids", "Reported", "a topic that is created again h
 SETTINGS = Definition("settings", "InForce", "the newest settings are in force")
 MEMORY = Definition("memory", "Kept", "what is remembered of groups is kept over restarts")
 HISTORY_PAST = Definition("history-past", "Read", "what moved before the start has been read back")
+FORECASTS = Definition("forecasts", "Read", "the weekly patterns of groups with a forecast have been read")
 HISTORY = Definition("history", "Written", "all rows that are due are written")
 HISTORY_ROWS = Definition("history-rows", "Kept", "no row is dropped")
 HISTORY_RETENTION = Definition("history-retention", "Deleted", "old days are deleted")

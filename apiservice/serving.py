@@ -69,6 +69,7 @@ from apiservice.tls.issuing import service_names
 from apiservice.upstream.live import Upstreams
 
 if TYPE_CHECKING:
+    from adapter.history.reading.patterns import Patterns
     from adapter.history.reading.recall import Recall
     from adapter.history.writer import HistoryWriter
 
@@ -178,7 +179,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     history = _history(settings, telemetry, identity, lease, lambda: _seen(autoscalers, metrics))
     keep = None if history is None else history.append
     metrics = LiveMetrics(settings, telemetry, clock, keep, _exchange(flags.last_commits_config_map, client))
-    recall = _recall(metrics, conditions)
+    recall, patterns = _recall(metrics, conditions), _patterns(metrics, conditions)
     autoscalers = autoscalers_for(metrics)
     hpas = Watch(client, followed.PATH, autoscalers, conditions, AUTOSCALERS, consequence=followed.CONSEQUENCE)
     shadows = shadows_of(autoscalers, metrics, telemetry)
@@ -210,7 +211,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     registration = _registration(prepared, flags, metrics, telemetry, tls if is_managing else None)
     # Where the Secret is the source, the files hold only the bootstrap pair.
     reloading = None if is_managing else Repeated("serving-certificate", partial(tls.reload, conditions))
-    beside = (authentication, hpas, pods, *upstreams, registration, reloading, *writers, recall, shadows)
+    beside = (authentication, hpas, pods, *upstreams, registration, reloading, *writers, recall, patterns, shadows)
     # The history includes the final cycle, and another replica continues it afterwards.
     collecting = (
         (changes, COLLECTOR_STOP_SECONDS),
@@ -247,7 +248,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     end_of_collecting.join()
     metrics.memory.stop(MEMORY_STOP_SECONDS)
     logger.info("stopped")
-    return any(each is not None and each.is_hanging for each in (*upstreams, history, recall))
+    return any(each is not None and each.is_hanging for each in (*upstreams, history, recall, patterns))
 
 
 class _Part(Protocol):
@@ -341,6 +342,17 @@ def _recall(metrics: LiveMetrics, conditions: Conditions) -> "Recall | None":
 
     files, interval = files_at(metrics.settings.history.location), metrics.settings.collection.interval
     return Recall(files, lambda: metrics.collectors, interval, conditions, clock, clock.boot_id())
+
+
+def _patterns(metrics: LiveMetrics, conditions: Conditions) -> "Patterns | None":
+    if metrics.settings.history.location is None:
+        return None
+    from adapter.history.files import files_at  # noqa: PLC0415 - as for the writer
+    from adapter.history.reading.patterns import Patterns  # noqa: PLC0415 - as for the writer
+
+    patterns = Patterns(files_at(metrics.settings.history.location), conditions, clock)
+    metrics.follow_patterns(patterns.of)
+    return patterns
 
 
 def _favour_readers() -> None:

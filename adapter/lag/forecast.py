@@ -22,6 +22,18 @@ Rates = NDArray[np.float64]
 Times = NDArray[np.datetime64]
 """In UTC."""
 
+
+
+class Load(NamedTuple):
+    """What is produced for one group."""
+
+    cluster: str
+    group: str
+    topics: frozenset[str]
+    zone: str
+    """The time zone whose hours and weekdays it follows."""
+
+
 HOUR, DAY = np.timedelta64(1, "h"), np.timedelta64(1, "D")
 TRIED_DAYS = 7
 FEWEST_DAYS = 14

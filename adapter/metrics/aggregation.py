@@ -135,7 +135,15 @@ def _required(of: Folding) -> Iterator[MetricValue]:
     """Returns the number of replicas that keeps the promise, and what it follows from."""
     (one,) = of.chosen
     if of.shape is not None:
-        answer = of.demands.read(one, of.shape, of.interval, of.what)
+        answer = of.demands.read(one, of.shape, of.interval, of.what, of.to_epoch)
+        yield _labelled(_one_item(of, 1000 * answer.replicas), answer.labels)
+
+
+def _required_forecast(of: Folding) -> Iterator[MetricValue]:
+    """Returns the same by the weekly pattern."""
+    (one,) = of.chosen
+    if of.shape is not None:
+        answer = of.demands.forecast(one, of.shape, of.interval, of.what, of.to_epoch)
         yield _labelled(_one_item(of, 1000 * answer.replicas), answer.labels)
 
 
@@ -198,6 +206,7 @@ MAXIMUM = Fold(0, partial(_as_one, max))
 MINIMUM = Fold(NO_VALUE, partial(_as_one, min))
 REPLICAS = Fold(0, _replicas)
 REQUIRED = Fold(0, _required)
+REQUIRED_FORECAST = Fold(0, _required_forecast)
 CAPACITY = Fold(NO_VALUE, _capacity)
 WAIT = Fold(0, _wait)
 PRODUCTION = Fold(NO_VALUE, partial(_by_topic, partial(_rates_in, lambda ring: ring.ends)))

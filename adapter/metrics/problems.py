@@ -38,6 +38,8 @@ class Reason(StrEnum):
     """The group's offsets have not been watched for long enough to say whether, or how fast, they move."""
     CAPACITY_UNKNOWN = "CapacityUnknown"
     """Nothing shows yet what one member of the group can read."""
+    FORECAST_UNKNOWN = "ForecastUnknown"
+    """The history does not show how the load of the group goes on."""
     LOWER_BOUND = "LowerBound"
     """The oldest waiting message came before the log ends that are remembered, or in the gap that a restart has left
     between them, so its age has only a lower bound."""

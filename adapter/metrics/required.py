@@ -1,7 +1,7 @@
 """Reads of the number of replicas that keeps a promise about waiting, and of the capacity that it is computed with."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import NamedTuple
 
@@ -9,10 +9,11 @@ import numpy as np
 from cachetools import TTLCache
 
 from adapter.clock import utc_text
-from adapter.columns import Flags, Indexes, Seconds
+from adapter.columns import Flags, Indexes, Offsets, Seconds
 from adapter.conditions import DEMAND, Conditions
 from adapter.errors import some_of
 from adapter.lag.demand import rates_by
+from adapter.lag.forecast import Load, Pattern
 from adapter.lag.owners import NOT_ASKED
 from adapter.lag.replicas import LONGEST_COMMIT_INTERVAL, movement_of, replicas_for, still_after, sum_of
 from adapter.lag.ring import past_of
@@ -46,6 +47,8 @@ LONGEST_WINDOW = 1.6
 LEARNED, HINT = "learned", "hint"
 """The label `source` of a capacity."""
 
+Patterns = Callable[[Load], Pattern | str]
+"""Returns the weekly pattern of a load, or why it is not known."""
 Expected = Callable[[str, str], int | None]
 """Cluster and group -> the replicas that HPAs have for the group now; None: not known."""
 
@@ -88,13 +91,62 @@ class Demands:
         self._capacities = capacities
         self._monotonic = monotonic
         self.expected = expected
+        self.patterns: Patterns = lambda _: "no history is kept"
         self._conditions = conditions
         self._lock = Lock()
         self._courses: TTLCache[object, _Kept] = TTLCache(MOST_COURSES, FORGOTTEN_SECONDS, timer=monotonic)
         """By what is read."""
 
-    def read(self, chosen: Selection, shape: Replicas, interval: float, what: str) -> Answer:
-        """Returns the number of replicas for the selected partitions of one group; raises ValueUnavailable."""
+    def read(self, chosen: Selection, shape: Replicas, interval: float, what: str, to_epoch: float) -> Answer:
+        """Returns the number of replicas for the selected partitions of one group; raises ValueUnavailable.
+
+        `to_epoch` is how far the epoch is from the monotonic clock."""
+        group, rows, demand, promise = self._asked(chosen, shape, interval, what)
+        pattern = self._pattern(chosen, shape)
+        labels = {}
+        if isinstance(pattern, Pattern) and pattern.forecast.is_better:
+            now = self._monotonic() + to_epoch
+            arriving = np.maximum(demand.arriving, _forecast(pattern, demand.arriving, now, promise.delay_seconds))
+            demand, labels = replace(demand, arriving=arriving), _labels_of(pattern)
+        lag = chosen.view.values.lag[rows]
+        key = _key(chosen, group, shape)
+        with self._lock:
+            now, before = self._monotonic(), self._courses.get(key, _NOTHING)
+            found, course = required(now, demand, promise, before.course)
+            # A partition that gets about as much as one member can read is hot every now and then.
+            recent = {said: at for said, at in before.said.items() if now - at < FORGOTTEN_SECONDS}
+            said = (f"group {group}: {each}" for each in _said(chosen, rows, found, demand, course))
+            self._courses[key] = _Kept(course, recent | dict.fromkeys(said, now))
+        return Answer(_number(demand, found, lag, shape), _labels(chosen, rows, found) | labels)
+
+    def forecast(self, chosen: Selection, shape: Replicas, interval: float, what: str, to_epoch: float) -> Answer:
+        """Returns the same by what the weekly pattern says will arrive when a replica that is asked for now reads."""
+        group, rows, demand, promise = self._asked(chosen, shape, interval, what)
+        pattern = self._pattern(chosen, shape)
+        if not isinstance(pattern, Pattern):
+            reason = Reason.NOT_CONFIGURED if shape.forecast_time_zone is None else Reason.FORECAST_UNKNOWN
+            problem = Problem(reason, pattern, chosen.view.cluster, group)
+            raise refused(f"{what} of group {group} is not known: {pattern}", [problem])
+        now = self._monotonic() + to_epoch
+        arriving = _forecast(pattern, demand.arriving, now, promise.delay_seconds)
+        demand = replace(demand, arriving=arriving, expected_members=None)
+        found, _ = required(now, demand, promise)
+        number = _number(demand, found, chosen.view.values.lag[rows], shape)
+        return Answer(number, {"basis": found.basis.value, **_labels_of(pattern)})
+
+    def _pattern(self, chosen: Selection, shape: Replicas) -> Pattern | str:
+        """Returns the weekly pattern of what is selected, or why it is not known."""
+        if shape.forecast_time_zone is None:
+            return "its objective has no `forecastTimeZone`"
+        if chosen.rows is not None:
+            return "the history has the hours of whole topics, and only some partitions are selected"
+        topics = frozenset(chosen.view.layout.topics[chosen.totals.topic[entry]] for entry in chosen.entries)
+        return self.patterns(Load(chosen.view.cluster, group_of(chosen), topics, shape.forecast_time_zone))
+
+    def _asked(
+        self, chosen: Selection, shape: Replicas, interval: float, what: str
+    ) -> tuple[str, Indexes, Demand, Promise]:
+        """Returns the group, the rows that count, what they need and what was promised."""
         group = group_of(chosen)
         capacity = self.capacity(chosen, shape, what)
         topics = [chosen.rows_of(entry) for entry in chosen.entries]
@@ -107,18 +159,7 @@ class Demands:
         expected = None if expected_replicas is None else expected_replicas * shape.consumers_per_replica
         demand = _demand(chosen, group, topics, capacity.per_second, expected, interval, what)
         promise = Promise.of(shape.max_wait or 0.0, demand.sharing, interval)
-        lag = chosen.view.values.lag[rows]
-        key = _key(chosen, group, shape)
-        with self._lock:
-            now, before = self._monotonic(), self._courses.get(key, _NOTHING)
-            found, course = required(now, demand, promise, before.course)
-            is_idle = sum_of(lag) <= shape.activation and not demand.arriving.any()
-            number = 0 if is_idle else replicas_for(found.members, lag, demand.partitions, demand.sharing, shape)
-            # A partition that gets about as much as one member can read is hot every now and then.
-            recent = {said: at for said, at in before.said.items() if now - at < FORGOTTEN_SECONDS}
-            said = (f"group {group}: {each}" for each in _said(chosen, rows, found, demand, course))
-            self._courses[key] = _Kept(course, recent | dict.fromkeys(said, now))
-        return Answer(number, _labels(chosen, rows, found))
+        return group, rows, demand, promise
 
     def capacity(self, chosen: Selection, shape: Replicas, what: str) -> UsedCapacity:
         """Returns what one member can read; raises ValueUnavailable if nothing shows it and there is no hint."""
@@ -158,6 +199,24 @@ class Demands:
             self._conditions.holds(DEMAND)
         else:
             self._conditions.forget(name=DEMAND.name)
+
+
+def _number(demand: Demand, found: Required, lag: Offsets, shape: Replicas) -> int:
+    is_idle = sum_of(lag) <= shape.activation and not demand.arriving.any()
+    return 0 if is_idle else replicas_for(found.members, lag, demand.partitions, demand.sharing, shape)
+
+
+def _forecast(pattern: Pattern, arriving: Seconds, now: float, ahead: float) -> Seconds:
+    """Returns the rates of partitions that the pattern says for so many seconds later, divided as now."""
+    rate = float(arriving.sum())
+    later = pattern.rate_at(now + ahead, now, rate)
+    return arriving * (later / rate) if rate > 0 else np.full(len(arriving), later / max(len(arriving), 1))
+
+
+def _labels_of(pattern: Pattern) -> dict[str, str]:
+    """Returns the model of a forecast, and the share of the last hour's error that it avoids."""
+    forecast = pattern.forecast
+    return {"forecast": "weekly" if forecast.by_weekday else "daily", "skill": f"{forecast.skill:.2f}"}
 
 
 def quick_window_of(interval: float) -> float:

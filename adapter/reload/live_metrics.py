@@ -19,7 +19,7 @@ from adapter.memory.value import ClusterMemory, GroupMemory, merged
 from adapter.metrics.capacities import Capacities
 from adapter.metrics.fallbacks import LOOK_SECONDS, Fallbacks
 from adapter.metrics.query import Metrics
-from adapter.metrics.required import Demands, Expected
+from adapter.metrics.required import Demands, Expected, Patterns
 from adapter.metrics.store import Store
 from adapter.repeating import Repeated
 from adapter.settings.models import Settings
@@ -130,6 +130,10 @@ class LiveMetrics:
     def follow_replicas(self, expected: Expected) -> None:
         """Has the required numbers follow how many replicas HPAs have; without a call, that is not known."""
         self._demands.expected = expected
+
+    def follow_patterns(self, patterns: Patterns) -> None:
+        """Has forecasts follow from these patterns; without a call, there are none."""
+        self._demands.patterns = patterns
 
     def _look(self) -> float:
         for cluster in self._current.collectors:

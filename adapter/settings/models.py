@@ -17,8 +17,9 @@ from adapter.settings.security import Security
 
 REPLICAS = "replicas"
 """The value of a named metric that its `replicas` shape."""
-REQUIRED_REPLICAS = "required_replicas"
-"""The value that `objective` defines, or `replicas` with `maxWait`."""
+REQUIRED_REPLICAS, REQUIRED_REPLICAS_FORECAST = "required_replicas", "required_replicas_forecast"
+"""The values that `objective` defines, or `replicas` with `maxWait`."""
+SHAPED = (REPLICAS, REQUIRED_REPLICAS, REQUIRED_REPLICAS_FORECAST)
 
 Wait = Annotated[float, types.duration("1s", "1d")]
 """Seconds that a message may wait at most."""
@@ -85,6 +86,8 @@ class Objective(types.SettingsPart):
     max_wait: Wait
     capacity_hint: types.Rate | None = None
     """What one member can read, until it is learned; None: the group has no number until then."""
+    forecast_time_zone: types.TimeZone | None = None
+    """The zone whose hours and weekdays the load follows, for a forecast by the history; None: there is none."""
 
 
 class Replicas(types.SettingsPart):
@@ -94,6 +97,8 @@ class Replicas(types.SettingsPart):
     max_wait: Wait | None = None
     """Instead of `lagPerReplica`: the number follows from what arrives."""
     capacity_hint: types.Rate | None = None
+    """As in an objective."""
+    forecast_time_zone: types.TimeZone | None = None
     """As in an objective."""
     activation: types.Messages = 0
     """At or below this lag, there should be 0 replicas."""
@@ -112,8 +117,9 @@ class Replicas(types.SettingsPart):
 
     @model_validator(mode="after")
     def _has_one_target(self) -> Self:
-        if self.max_wait is None and self.capacity_hint is not None:
-            raise ValueError("capacityHint has an effect only with maxWait")
+        for name in ("capacity_hint", "forecast_time_zone"):
+            if self.max_wait is None and name in self.model_fields_set:
+                raise ValueError(f"{to_camel(name)} has an effect only with maxWait")
         if self.max_wait is not None:
             for name in ("lag_per_replica", "exclude_persistent_lag"):
                 if name in self.model_fields_set:
@@ -237,12 +243,12 @@ class NamedMetric(types.SettingsPart):
     @classmethod
     def _replicas_belong_to_the_value(cls, replicas: Replicas | None, info: ValidationInfo) -> Replicas | None:
         value = info.data.get("value")
-        is_needed = value in {REPLICAS, REQUIRED_REPLICAS}
+        is_needed = value in SHAPED
         if is_needed and replicas is None:
             raise ValueError(f"is missing; the value {value} needs it")
         if not is_needed and replicas is not None:
-            raise ValueError(f"has an effect only with the values {REPLICAS} and {REQUIRED_REPLICAS}")
-        if value == REQUIRED_REPLICAS and replicas is not None and replicas.max_wait is None:
+            raise ValueError(f"has an effect only with the values {', '.join(SHAPED)}")
+        if value != REPLICAS and replicas is not None and replicas.max_wait is None:
             raise ValueError(f"needs maxWait; the value {value} follows from it")
         return _of_topics(replicas, info)
 

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -141,6 +142,16 @@ MetricName = Annotated[
     matching(NOT_RESERVED, "is reserved for Kubernetes' own paths below a namespace"),
 ]
 Partitions = Annotated[str, AfterValidator(lambda text: partition_numbers(text) and text)]
+
+
+def _known_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"is {shown(name)}; must be a time zone such as UTC or Europe/Berlin") from None
+    return name
+
+
 Count = Annotated[int, BeforeValidator(no_boolean), Field(ge=1, le=2**31 - 1)]
 """Of replicas or the like: Kubernetes counts them in 32 bits."""
 Rate = Annotated[
@@ -149,6 +160,8 @@ Rate = Annotated[
     Field(ge=0.001, le=1e9, allow_inf_nan=False),
 ]
 """Messages per second."""
+TimeZone = Annotated[str, AfterValidator(_known_zone)]
+"""A name such as Europe/Berlin."""
 Messages = Annotated[int, BeforeValidator(no_boolean), Field(ge=0, le=LARGEST_OFFSET)]
 SeriesLabel = Annotated[
     str,

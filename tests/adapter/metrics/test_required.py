@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
 
 from adapter.cluster.groups import MemberCount
 from adapter.conditions import DEMAND, Conditions, ConditionStatus
+from adapter.lag.forecast import Forecast as ForecastOfHours
+from adapter.lag.forecast import Load, Pattern
 from adapter.lag.ring import Ring, Tick, Track
 from adapter.lag.saturation import BusyWindow
 from adapter.metrics.capacities import Capacities
@@ -61,7 +65,9 @@ class Reader(MetricsReader):
         self.clock, self.conditions = SteppedClock(), Conditions(lambda: EPOCH)
         self.capacities = Capacities(self.clock)
         expected = {"billing": replicas}
-        demands = Demands(self.capacities, self.clock.monotonic, self.conditions, lambda _, group: expected.get(group))
+        demands = self.demands = Demands(
+            self.capacities, self.clock.monotonic, self.conditions, lambda _, group: expected.get(group)
+        )
         self._store = store_of(cluster)
         self.metrics = Metrics(settings, self._store, self.clock, demands=demands)
 
@@ -243,3 +249,79 @@ def test_a_partition_that_is_hot_now_and_then_is_said_once() -> None:
     reader.metrics.look()
 
     assert reader.conditions.current == (first,)
+
+
+# -- the forecast ------------------------------------------------------------------------------------------
+
+FORETOLD = by_rule(capacityHint=100, forecastTimeZone="UTC")
+USUAL = np.full(24, 360.0)
+"""360 messages/s at any hour."""
+
+
+def pattern_at(reader: Reader, *, busier: float, skill: float = 0.5) -> Pattern:
+    """One by whose next hour so many times as much comes, and that hour begins within a minute."""
+    usual = USUAL.copy()
+    usual[(datetime.fromtimestamp(reader.clock.time() + 60, UTC)).hour] *= busier
+    return Pattern(
+        ForecastOfHours(by_weekday=False, error=1 - skill, error_of_last_hour=1.0, hours=168),
+        usual,
+        ZoneInfo("UTC"),
+        EPOCH,
+    )
+
+
+def foretold(busier: float, skill: float = 0.5, settings: Settings = FORETOLD) -> Reader:
+    reader = Reader(settings, moving(settings, EVENLY))
+    # So that the next hour begins half a minute later.
+    reader.clock.ahead = 3570 - reader.clock.time() % 3600
+    pattern = pattern_at(reader, busier=busier, skill=skill)
+    reader.demands.patterns = lambda load: (
+        pattern if load == Load("main", "billing", frozenset({"orders"}), "UTC") else "no"
+    )
+    return reader
+
+
+def test_replicas_for_the_next_hour_are_required_when_it_is_about_to_begin() -> None:
+    """360 messages/s need 4 members, and 720 need all 8."""
+    reader = foretold(busier=2.0)
+
+    assert (reader.number(), reader.number("required_replicas_forecast")) == (8, 8)
+    assert reader.labels("required_replicas_forecast") == {"basis": "rates", "forecast": "daily", "skill": "0.50"}
+    assert reader.labels()["skill"] == "0.50"
+
+
+def test_a_forecast_that_is_worth_too_little_is_shown_and_does_not_count() -> None:
+    reader = foretold(busier=2.0, skill=0.09)
+
+    assert (reader.number(), reader.number("required_replicas_forecast")) == (4, 8)
+    assert reader.labels() == {"basis": "rates"}
+
+
+def test_a_forecast_never_makes_the_required_number_smaller() -> None:
+    reader = foretold(busier=0.5)
+
+    assert (reader.number(), reader.number("required_replicas_forecast")) == (4, 2)
+
+
+def test_without_a_pattern_the_forecast_is_refused_with_the_reason_and_the_required_number_is_as_before() -> None:
+    reader = Reader(FORETOLD, moving(FORETOLD, EVENLY))
+    refusal = reader.refusal("required_replicas_forecast", BILLING)
+
+    assert reader.number() == 4
+    assert [problem.reason for problem in refusal.problems] == [Reason.FORECAST_UNKNOWN]
+    assert "no history is kept" in str(refusal)
+
+
+def test_without_a_time_zone_there_is_no_forecast() -> None:
+    reader = foretold(busier=2.0, settings=HINTED)
+
+    assert reader.number() == 4
+    assert reader.reasons("required_replicas_forecast", BILLING) == [Reason.NOT_CONFIGURED]
+
+
+def test_some_partitions_have_no_forecast() -> None:
+    reader = foretold(busier=2.0)
+
+    assert reader.reasons("required_replicas_forecast", wants(group="billing", partition="1")) == [
+        Reason.FORECAST_UNKNOWN
+    ]
