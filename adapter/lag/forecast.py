@@ -23,7 +23,6 @@ Times = NDArray[np.datetime64]
 """In UTC."""
 
 
-
 class Load(NamedTuple):
     """What is produced for one group."""
 

@@ -54,7 +54,9 @@ class Patterns(Repeating):
             return self._trouble
         pattern = found[load]
         if pattern is None:
-            return f"the history has fewer than {FEWEST_DAYS} days of its hours, or nothing was produced in the last week"
+            return (
+                f"the history has fewer than {FEWEST_DAYS} days of its hours, or nothing was produced in the last week"
+            )
         if self._clock.time() - pattern.until > OLD_SECONDS:
             return f"its hours in the history end at {utc_text(pattern.until)}: run `compact`"
         return pattern

@@ -16,6 +16,7 @@ def test_replicas_have_the_defaults_of_keda() -> None:
         "lag_per_replica": 10,
         "max_wait": None,
         "capacity_hint": None,
+        "forecast_time_zone": None,
         "activation": 0,
         "allow_idle_consumers": False,
         "limit_to_partitions_with_lag": False,
@@ -99,7 +100,8 @@ def test_replicas_belong_to_the_value_of_that_name() -> None:
         "metrics[0].replicas: is missing; the value replicas needs it",
     )
     assert settings_problems(metrics=[metric_of_replicas({}, value="lag")]) == (
-        "metrics[0].replicas: has an effect only with the values replicas and required_replicas",
+        "metrics[0].replicas: has an effect only with the values replicas, required_replicas,"
+        " required_replicas_forecast",
     )
 
 
@@ -140,3 +142,30 @@ def test_only_groups_with_a_promise_have_an_objective() -> None:
     settings = samples.settings(rules=rules, metrics=[metric_of_replicas(shape, group="c")])
 
     assert [group for group in ("a", "b1", "c", "d") if settings.has_objective(group)] == ["a", "b1", "c"]
+
+
+@pytest.mark.parametrize(
+    ("objective", "problem"),
+    [
+        ({"maxWait": "30s", "forecastTimeZone": "Europe/Berlin"}, None),
+        (
+            {"maxWait": "30s", "forecastTimeZone": "Berlin"},
+            "is 'Berlin'; must be a time zone such as UTC or Europe/Berlin",
+        ),
+        (
+            {"maxWait": "30s", "forecastTimeZone": "../etc"},
+            "is '../etc'; must be a time zone such as UTC or Europe/Berlin",
+        ),
+    ],
+)
+def test_a_time_zone_must_be_known(objective: dict[str, str], problem: str | None) -> None:
+    rule = {"group": "billing", "objective": objective}
+    expected = () if problem is None else (f"rules[0].objective.forecastTimeZone: {problem}",)
+
+    assert settings_problems(rules=[rule]) == expected
+
+
+def test_a_forecast_needs_a_promise() -> None:
+    problems = settings_problems(metrics=[metric_of_replicas({"forecastTimeZone": "UTC"})])
+
+    assert problems == ("metrics[0].replicas: forecastTimeZone has an effect only with maxWait",)
