@@ -79,6 +79,7 @@ def test_discovery_lists_the_table_the_aliases_and_the_named_metrics() -> None:
         "kafka_consumergroup_uncommitted_partitions",
         "kafka_consumergroup_replicas",
         "kafka_consumergroup_required_replicas",
+        "kafka_consumergroup_required_replicas_forecast",
         "kafka_consumergroup_capacity",
         "kafka_consumergroup_lag_seconds",
         "kafka_consumergroup_production_rate",
