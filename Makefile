@@ -81,7 +81,7 @@ rig: $(VENV)/installed ## all real parts of the tests, downloaded and built once
 spark-cluster: $(VENV)/installed ## Spark's own master and two workers on 127.0.0.1, until Ctrl-C
 	@$(BIN)/python -m local.spark.cluster
 
-spark-archive: $(VENV)/installed ## what Spark's executors need: spark-archive/kafka-lag-report.zip and packages.zip
+spark-archive: $(VENV)/installed ## what Spark's executors need: spark-archive/kafka-lag-report.zip and packages.tar
 	@$(BIN)/python -m local.spark.archive spark-archive
 
 format: $(VENV)/installed

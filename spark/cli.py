@@ -21,6 +21,7 @@ from rich.text import Text
 
 from adapter.command_line import new_command, run, whole_number
 from spark.engine.jobs import Spark
+from spark.engine.remote import OF_HPAS
 from spark.engine.session import SparkSettings, is_submitted, started
 from spark.errors import Interrupted, Unavailable, Unusable, said_by
 from spark.figures import formatting
@@ -128,7 +129,7 @@ def report_command(  # noqa: PLR0913, PLR0917 - an argument is an option
     from spark.report.group_file import agreed  # noqa: PLC0415 -- see above
     from spark.report.request import requested  # noqa: PLC0415 -- see above
 
-    with _running(SparkSettings(master, driver_memory, remote)) as (session, say, show, ending, _):
+    with _running(SparkSettings(master, driver_memory, remote, OF_HPAS)) as (session, say, show, ending, _):
         agreements = agreed(max_wait, threshold, groups, group or ())
         request = requested(history, output, (since, to), timezone, datetime.now(UTC), agreements, hpa or ())
         report(request, reached(history), session, say, ending.check, show)
@@ -170,7 +171,7 @@ def replay_command(  # noqa: PLR0913, PLR0917 - an argument is an option
     """Replay an HPA on what a group really did, minute by minute: lag, wait and replicas as they would have been."""
     from spark.replay.command import replay, requested_replay  # noqa: PLC0415 -- see above
 
-    with _running(SparkSettings(master, driver_memory, remote)) as (session, say, _, ending, _):
+    with _running(SparkSettings(master, driver_memory, remote, OF_HPAS)) as (session, say, _, ending, _):
         times, now = (since, to), datetime.now(UTC)
         request = requested_replay(history, cluster, group, hpa, max_wait, times, timezone, now)
         print(replay(request, reached(history), session, say, ending.check, output))

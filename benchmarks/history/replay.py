@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, islice
 from typing import Any
 
-from spark.engine.tasks import jobs_of
+from spark.engine.division import jobs_of
 from spark.pipeline import publishing
 from spark.pipeline.batches import BatchLimits
 from spark.pipeline.examine_task import LANES_OF_A_RANGE

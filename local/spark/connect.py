@@ -36,8 +36,11 @@ class ConnectServer:
 
 
 @contextlib.contextmanager
-def connect_server(home: Path, settings: Mapping[str, str] | None = None) -> Iterator[ConnectServer]:
-    """Runs a server and ends it with the block. Raises RigError if it does not start; the log is in `home`."""
+def connect_server(
+    home: Path, settings: Mapping[str, str] | None = None, executors: Mapping[str, str] | None = None
+) -> Iterator[ConnectServer]:
+    """Runs a server and ends it with the block. Raises RigError if it does not start; the log is in `home`.
+    `executors`: variables of their environment, beside this interpreter as their Python."""
     home.mkdir(parents=True, exist_ok=True)
     port, ui_port = free_port(), free_port()
     conf = {
@@ -53,7 +56,7 @@ def connect_server(home: Path, settings: Mapping[str, str] | None = None) -> Ite
     options = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
     command = [str(spark_home() / "bin" / "spark-submit"), "--class", SERVER, *options, "spark-internal"]
     # Spark takes the server for a daemon, and its memory from this variable.
-    env = environment() | {"PYSPARK_PYTHON": sys.executable, "SPARK_DAEMON_MEMORY": "1g"}
+    env = environment() | {"PYSPARK_PYTHON": sys.executable, "SPARK_DAEMON_MEMORY": "1g"} | dict(executors or {})
     with start("Spark Connect server", command, log=home / "log", env=env) as process:
         wait_until(lambda: _is_listening(port), "the server to listen", START_TIMEOUT_SECONDS, alive=[process])
         yield ConnectServer(port, ui_port, process)

@@ -1,11 +1,11 @@
-"""A session by Spark Connect. The server's executors are sent this code. They must have pyarrow and numpy, and for
-replays pydantic and PyYAML, by which HPAs are parsed."""
+"""A session by Spark Connect. The server's executors are sent this code, but not the packages that it imports."""
 
 import contextlib
+import importlib.util
 import socket
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,11 +18,15 @@ PORT = 15002
 PATIENCE_SECONDS = 10.0
 """The client itself would try again for many minutes."""
 ROOT = Path(__file__).parents[2]
+OF_TABLES = {"numpy": "numpy", "pyarrow": "pyarrow"}
+"""What tasks import beside this code, and its names in an index."""
+OF_HPAS = {**OF_TABLES, "pydantic": "pydantic", "yaml": "PyYAML"}
+"""Of tasks that also replay HPAs."""
 
 
 @contextlib.contextmanager
-def connected(url: str, settings: dict[str, str]) -> Iterator[SparkSession]:
-    """Ends the session with the block. Raises Unusable where no server answers."""
+def connected(url: str, settings: Mapping[str, str], packages: Mapping[str, str]) -> Iterator[SparkSession]:
+    """Ends the session with the block. Raises Unusable where no server answers, or its Python lacks `packages`."""
     _refuse_unreachable(url)
     session = SparkSession.builder.remote(url).getOrCreate()
     try:
@@ -32,6 +36,7 @@ def connected(url: str, settings: dict[str, str]) -> Iterator[SparkSession]:
             code = Path(folder, "kafka-lag-report.zip")
             write_code(code)
             session.addArtifacts(str(code), pyfile=True)
+        _refuse_without(session, packages, url)
         yield session
     finally:
         with contextlib.suppress(Exception):  # the server may be gone
@@ -47,6 +52,27 @@ def write_code(target: Path) -> None:
                     archive.write(file, file.relative_to(ROOT))
 
 
+def _refuse_without(session: SparkSession, packages: Mapping[str, str], url: str) -> None:
+    """By a function of plain Python, which even a server without pyarrow can run."""
+    from pyspark.sql import functions as F  # noqa: PLC0415 -- slow to load
+
+    names = list(packages)
+
+    def missing() -> str:
+        return " ".join(name for name in names if importlib.util.find_spec(name) is None)
+
+    (row,) = session.range(1).select(F.udf(missing, "string", useArrow=False)()).collect()
+    if row[0]:
+        lacked = ", ".join(packages[name] for name in row[0].split())
+        raise Unusable(f"{_server(url)}: install {lacked} for the Python of its executors, where the tasks run")
+
+
+def _server(url: str) -> str:
+    """Without what may follow the address, such as a token."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
 def _refuse_unreachable(url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme != "sc" or not parts.hostname:
@@ -54,4 +80,4 @@ def _refuse_unreachable(url: str) -> None:
     try:
         socket.create_connection((parts.hostname, parts.port or PORT), PATIENCE_SECONDS).close()
     except OSError as error:
-        raise Unusable(f"{parts.scheme}://{parts.netloc} cannot be reached: {error.strerror or error}") from error
+        raise Unusable(f"{_server(url)} cannot be reached: {error.strerror or error}") from error

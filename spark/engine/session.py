@@ -8,8 +8,8 @@ import os
 import pwd
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -20,36 +20,41 @@ from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter
 from spark.engine.class_archive import archive_here
 from spark.engine.jobs import Spark, setting
 from spark.engine.machine import tasks_at_once
-from spark.engine.remote import connected
+from spark.engine.remote import OF_TABLES, connected
 
 ZONE = {"spark.sql.session.timeZone": "UTC"}
 ALWAYS = {**ZONE, "spark.sql.catalogImplementation": "in-memory"}
 """What the pipeline needs wherever its JVM is started."""
+
+SMALL_TABLES = {
+    # Tables of a few thousand rows: planning them again at each stage would take longer than the stage.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    # Compiling code for them, too, which the driver and every executor would do.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Rows of samples never reach a JVM: what the driver's does is plan, schedule, and add up small tables."""
 
 LOCALLY = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # Tables of a few thousand rows: planning them again at each stage would take longer than the stage.
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-    # Compiling code for them, too.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""Rows of samples never reach this JVM: what it does is plan, schedule, and add up small tables."""
+
+SHORT_LIFE = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=off:stderr", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""The second compiler and parallel collectors pay for themselves after minutes only, and an executor's JVM does little
+more than to start Python."""
 
 JAVA_OPTIONS = (
-    "-Xshare:auto",
-    "-Xlog:disable",
-    "-Xlog:all=off:stderr",
-    "-XX:TieredStopAtLevel=1",
-    "-XX:+UseSerialGC",
+    *SHORT_LIFE,
     "-Duser.timezone=UTC",
     f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}",
 )
-"""The second compiler and parallel collectors pay for themselves after minutes only."""
+
+OF_EXECUTORS = "spark.executor.extraJavaOptions"
+"""An executor that does not find the archive of classes, or refuses it, does without."""
 
 ATTEMPTS = 3
 """At a task whose process was killed."""
@@ -64,13 +69,15 @@ class SparkSettings:
     """Of the driver's heap, as Spark writes it: `4g`."""
     remote: str | None = None
     """A Spark Connect server, `sc://HOST:PORT`, which has the driver."""
+    packages: Mapping[str, str] = field(default_factory=lambda: OF_TABLES)
+    """That such a server must have: those that the tasks import."""
 
 
 @contextlib.contextmanager
 def started(wanted: SparkSettings) -> Iterator[Spark]:
     """Spark, which is stopped at the end, whatever happens; inside spark-submit only what is always needed is set."""
     if wanted.remote:
-        with connected(wanted.remote, ZONE) as session:
+        with connected(wanted.remote, ZONE, wanted.packages) as session:
             yield session
         return
     archive = None if is_submitted() else archive_here()
@@ -124,15 +131,19 @@ def stop(context: SparkContext) -> None:
 
 
 def _settings(wanted: SparkSettings, java_options: Sequence[str]) -> dict[str, str]:
-    settings = {"spark.driver.memory": wanted.driver_memory} if wanted.driver_memory else {}
-    is_given = "--master" in os.environ.get("PYSPARK_SUBMIT_ARGS", "")
-    master = wanted.master or (None if is_given else f"local[{tasks_at_once()},{ATTEMPTS}]")
+    settings = dict(SMALL_TABLES)
+    if wanted.driver_memory:
+        settings["spark.driver.memory"] = wanted.driver_memory
+    given = os.environ.get("PYSPARK_SUBMIT_ARGS", "")
+    master = wanted.master or (None if "--master" in given else f"local[{tasks_at_once()},{ATTEMPTS}]")
     if master:
         settings["spark.master"] = master
     if master and master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark would take whatever `python3` is on the PATH
         settings |= LOCALLY
+    elif OF_EXECUTORS not in given:
+        settings[OF_EXECUTORS] = " ".join((*SHORT_LIFE, *java_options))
     # Spark's Ivy needs a home, even if it downloads nothing.
     home = () if _is_in_passwd() else (f"-Duser.home={tempfile.gettempdir()}",)
     options = (*JAVA_OPTIONS, *home, *java_options)

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import partial
 from typing import Generic, TypeGuard, TypeVar
 
 import numpy as np
@@ -28,6 +28,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from adapter.history.arrow import array_of
+from spark.engine.division import jobs_of, plans_of
 from spark.engine.jobs import Spark, context_of, describe, master_of, parallelism, setting
 from spark.engine.progress import Tally, Watch, tally_of, watched
 from spark.errors import ReportError, Unavailable
@@ -37,8 +38,8 @@ Result = TypeVar("Result")
 FAILURES = 4
 """Of one task, after which Spark ends a job unless its settings say otherwise."""
 COLUMNS = "number bigint, result binary"
-JOBS = 8
-"""Into which many tasks are divided, for results to arrive before the last one."""
+THREADS = 64
+"""That wait for as many jobs at once."""
 
 
 def run(
@@ -77,14 +78,14 @@ def arriving(
         return
     tally = tally_of(spark)
     attempted = Attempted(kernel, failures_allowed(spark), tally)
-    jobs = jobs_of(given, parallelism(spark))
+    jobs = _jobs(spark, attempted, said, given)
     with watched(spark, watch, tally, len(given)):
         if len(jobs) == 1:
-            yield from _job(spark, attempted, said, given)
+            yield from jobs[0]()
             return
         # Spark's tasks go to the first job first, and those of the next fill what is left.
-        with ThreadPoolExecutor(len(jobs), "job") as pool:
-            for job in [pool.submit(_job, spark, attempted, said, of_job) for of_job in jobs]:
+        with ThreadPoolExecutor(min(len(jobs), THREADS), "job") as pool:
+            for job in [pool.submit(job) for job in jobs]:
                 yield from job.result()
 
 
@@ -144,27 +145,27 @@ class Attempted(Generic[Task, Result]):
         return context is None or context.attemptNumber() + 1 >= self.failures
 
 
-def jobs_of(tasks: Sequence[Task], at_once: int) -> list[Sequence[Task]]:
-    """The tasks of each job, neighbours together."""
-    number = min(JOBS, -(-len(tasks) // at_once))
-    bounds = [len(tasks) * each // number for each in range(number + 1)]
-    return [tasks[first:last] for first, last in pairwise(bounds)]
+def _jobs(
+    spark: Spark, attempted: Attempted[Task, Result], said: str, given: Sequence[Task]
+) -> list[Callable[[], list[Result | Exception]]]:
+    if is_shown(spark):
+        packed = [zlib.compress(pickle.dumps(task)) for task in given]
+        return [partial(_by_dataframe, spark, attempted, said, plan) for plan in plans_of(packed, parallelism(spark))]
+    return [partial(_by_rdd, spark, attempted, said, job) for job in jobs_of(given, parallelism(spark))]
 
 
-def _job(
+def _by_rdd(
     spark: Spark, attempted: Attempted[Task, Result], said: str, given: Sequence[Task]
 ) -> list[Result | Exception]:
     describe(spark, said)
-    if is_shown(spark):
-        return _by_dataframe(spark, attempted, given)
     return context_of(spark).parallelize(given, len(given)).map(attempted).collect()
 
 
 def _by_dataframe(
-    session: SparkSession, attempted: Attempted[Task, Result], given: Sequence[Task]
+    session: SparkSession, attempted: Attempted[Task, Result], said: str, packed: Sequence[bytes]
 ) -> list[Result | Exception]:
-    """Every process gets all tasks, compressed, and opens its own."""
-    packed = [zlib.compress(pickle.dumps(task)) for task in given]
+    """Every process gets all tasks, and opens its own."""
+    describe(session, said)
 
     def applied(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -1,10 +1,9 @@
 """Neighbouring hours that are compacted together, and how they are divided among tasks."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import starmap
-from typing import TypeVar
 
 from adapter.verdicts.writers import Chosen
 from spark.pipeline.plan import FoundHour
@@ -13,7 +12,6 @@ from spark.tables.sample_files import Skipped, Sound
 from spark.tables.sample_reader import PART_ROWS
 from spark.tables.topic_parts import Bounds, Part, parts_between
 
-Item = TypeVar("Item")
 LOST = "is missing or cannot be read, and cannot be made again: differences to the hour before are missing"
 
 
@@ -111,17 +109,6 @@ class TopicsFile:
 
     topics: Part
     path: str
-
-
-def neighbours(items: Iterable[Item], size: Callable[[Item], int], limit: int) -> list[list[Item]]:
-    """Those that follow one another together, as many as the limit allows; one that is larger is alone."""
-    groups: list[list[Item]] = []
-    for item in items:
-        if groups and sum(map(size, groups[-1])) + size(item) <= limit:
-            groups[-1].append(item)
-        else:
-            groups.append([item])
-    return groups
 
 
 def batch_from(hours: Iterable[ExaminedHour], before: FoundHour | None, limit: int) -> Batch:

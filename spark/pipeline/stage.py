@@ -11,11 +11,12 @@ from itertools import groupby, islice
 from typing import TypeVar
 
 from adapter.verdicts.writers import Chosen, chosen_of
+from spark.engine.division import neighbours
 from spark.engine.jobs import is_on_one_machine, parallelism
 from spark.engine.tasks import arriving, results_of
 from spark.engine.tasks import run as run_tasks
 from spark.errors import SampleFilesDamaged
-from spark.pipeline.batches import Batch, ExaminedHour, TopicsFile, neighbours
+from spark.pipeline.batches import Batch, ExaminedHour, TopicsFile
 from spark.pipeline.fold_task import FoldTask, TailOfHour, fold_tails
 from spark.pipeline.hour_task import HoursTask, StagedRange, count_rows, make_hours, stage_tails
 from spark.pipeline.runs import Run

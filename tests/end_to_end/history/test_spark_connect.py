@@ -11,12 +11,15 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy
+import pyarrow
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from local.processes import scratch, wait_until
+from local.spark.cluster import python
 from local.spark.connect import ConnectServer, connect_server
 from spark.pipeline.compact import compact
 from spark.storage.local import LocalFiles
@@ -25,11 +28,13 @@ from tests.support.history.random_histories import history, lay
 from tests.support.history.written_history import sample, write
 
 LIMIT_SECONDS = 300
+MESSAGES = {"spark.connect.grpc.maxInboundMessageSize": str(4 << 20)}
+"""Instead of 128 MB."""
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ConnectServer]:
-    with scratch("spark-connect") as home, connect_server(home) as running:
+    with scratch("spark-connect") as home, connect_server(home, MESSAGES) as running:
         yield running
 
 
@@ -112,6 +117,47 @@ def test_a_notebook_reads_tables_with_the_data_source(server: ConnectServer, tmp
     ended = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS)
 
     assert (ended.returncode, ended.stdout) == (0, "3\n"), ended.stderr
+
+
+PACKED = """
+import os
+import sys
+from spark.engine.session import SparkSettings, started
+from spark.engine.tasks import run
+
+with started(SparkSettings(remote=sys.argv[1])) as session:
+    print(sum(run(session, len, [os.urandom(300_000) for _ in range(40)], "bytes")))
+"""
+
+
+def test_many_large_tasks_reach_a_server_that_accepts_no_large_message(server: ConnectServer) -> None:
+    """12 MB of tasks."""
+    asked = [sys.executable, "-c", PACKED, server.url]
+    ended = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS)
+
+    assert (ended.returncode, ended.stdout) == (0, "12000000\n"), ended.stderr
+
+
+def test_a_server_that_lacks_a_package_of_the_tasks_is_told_so_before_the_first_of_them(tmp_path: Path) -> None:
+    """Its Python has everything but the two that parse HPAs."""
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    for module in (numpy, pyarrow):
+        for folder in Path(str(module.__file__)).parents[1].glob(f"{module.__name__}*"):
+            (packages / folder.name).symlink_to(folder)
+    write(tmp_path / "history", [sample(at, at, 2 * at) for at in (0, 10, 20)])
+    compacted(tmp_path / "history")
+    output = tmp_path / "report"
+
+    bare = {"PYSPARK_PYTHON": python(), "PYTHONPATH": str(packages)}
+    with scratch("spark-connect") as home, connect_server(home, executors=bare) as server:
+        ended = command(server, "report", "--history", str(tmp_path / "history"), "--output", str(output))
+
+    said = (
+        f"kafka-lag-report: {server.url}: install pydantic, PyYAML for the Python of its executors, where the tasks run"
+    )
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (2, said), ended.stderr
+    assert not (output / "report.html").exists()
 
 
 def test_a_server_that_does_not_answer_is_named_at_once(tmp_path: Path) -> None:
