@@ -53,8 +53,9 @@ JAVA_OPTIONS = (
     f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}",
 )
 
-OF_EXECUTORS = "spark.executor.extraJavaOptions"
-"""An executor that does not find the archive of classes, or refuses it, does without."""
+OF_EXECUTORS = "spark.executor.defaultJavaOptions"
+"""A user's `spark.executor.extraJavaOptions` follow them. An executor that does not find the archive of classes, or
+refuses it, does without."""
 
 ATTEMPTS = 3
 """At a task whose process was killed."""
@@ -134,15 +135,15 @@ def _settings(wanted: SparkSettings, java_options: Sequence[str]) -> dict[str, s
     settings = dict(SMALL_TABLES)
     if wanted.driver_memory:
         settings["spark.driver.memory"] = wanted.driver_memory
-    given = os.environ.get("PYSPARK_SUBMIT_ARGS", "")
-    master = wanted.master or (None if "--master" in given else f"local[{tasks_at_once()},{ATTEMPTS}]")
+    is_given = "--master" in os.environ.get("PYSPARK_SUBMIT_ARGS", "")
+    master = wanted.master or (None if is_given else f"local[{tasks_at_once()},{ATTEMPTS}]")
     if master:
         settings["spark.master"] = master
     if master and master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark would take whatever `python3` is on the PATH
         settings |= LOCALLY
-    elif OF_EXECUTORS not in given:
+    else:
         settings[OF_EXECUTORS] = " ".join((*SHORT_LIFE, *java_options))
     # Spark's Ivy needs a home, even if it downloads nothing.
     home = () if _is_in_passwd() else (f"-Duser.home={tempfile.gettempdir()}",)
