@@ -25,6 +25,7 @@ SERVED = {
     "kafka_consumergroup_uncommitted_partitions",
     "kafka_consumergroup_replicas",
     "kafka_consumergroup_required_replicas",
+    "kafka_consumergroup_required_replicas_forecast",
     "kafka_consumergroup_capacity",
     "kafka_consumergroup_lag_seconds",
     "kafka_consumergroup_production_rate",
