@@ -45,6 +45,10 @@ FLAGS = (
 Json = dict[str, Any]
 
 
+class NoBrowser(RigError):
+    """No Chromium is on this machine, and none can be installed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
     """In CSS pixels."""
@@ -160,7 +164,7 @@ class Browser:
 
 @contextlib.contextmanager
 def browser(home: Path) -> Iterator[Browser]:
-    """Runs one that keeps its files below `home`. Raises RigError."""
+    """Runs one that keeps its files below `home`. Raises RigError, and NoBrowser if there is none to run."""
     home.mkdir(parents=True)
     ports = home / "DevToolsActivePort"
     command = [_program(), f"--user-data-dir={home}", *FLAGS]
@@ -188,10 +192,13 @@ def _program() -> str:
     cache_folder().mkdir(parents=True, exist_ok=True)
     with locked(cache_folder() / "browser.lock"):
         if (found := _found()) is None:
-            _install(cache_folder() / "browser.log")
+            try:
+                _install(cache_folder() / "browser.log")
+            except RigError as error:
+                raise NoBrowser(str(error)) from error
             found = _found()
     if found is None:
-        raise RigError(f"Debian's package {PACKAGES[0]} brought no program.")
+        raise NoBrowser(f"Debian's package {PACKAGES[0]} brought no program.")
     return found
 
 

@@ -16,7 +16,7 @@ from adapter.metrics.fallbacks import LOOK_SECONDS, Asked, Fallbacks
 from adapter.metrics.members import MemberReading, groups_in, problems_of_members, values_of_members
 from adapter.metrics.partitions import Readable, readable_in
 from adapter.metrics.problems import NoMatch, Problem, Reason, Refused, ValueUnavailable, refused
-from adapter.metrics.refusals import Query, problems_of
+from adapter.metrics.refusals import Query, nothing_selected, problems_of
 from adapter.metrics.replicas import not_servable, of_group, partitions_of, shape_for, values_with_fallback
 from adapter.metrics.required import Demands
 from adapter.metrics.requirement import Operator, Requirement
@@ -29,8 +29,6 @@ CHEAP_EFFORT = 1000
 STEPS_OF_MEMBER = 2
 LAG = "kafka_consumergroup_lag"
 OF_MEMBERS = " and ".join(each.served_name for each in DEFINITIONS if each.of_members)
-NEEDED = " (a partition needs a commit, or a rule or an HPA that names group and topics)"
-_UNKNOWN = {"cluster": Reason.CLUSTER_UNKNOWN, "group": Reason.GROUP_UNKNOWN, "topic": Reason.TOPIC_UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +267,7 @@ class Metrics:
             raise refused(self._worded(served, selected.problems[0], selected.views), selected.problems)
         chosen = [one for one in selected.chosen if one.entries]
         if not chosen:
-            nothing = _nothing(served, selected.views, asked)
+            nothing = nothing_selected(served.name, served.definition, selected.views, asked)
             raise refused(nothing.text, [nothing])
         valid_until = oldest_of(served.definition.age, chosen) + self._max_age
         return readable_in(chosen, shape), valid_until
@@ -292,7 +290,7 @@ class Metrics:
             raise refused(self._worded(served, problems[0], selected.views), problems)
         chosen = [one for one in selected.chosen if one.entries]
         if not chosen:
-            nothing = _nothing(served, selected.views, asked)
+            nothing = nothing_selected(served.name, served.definition, selected.views, asked)
             raise refused(nothing.text, [nothing])
         values = tuple(values_of_members(selected.query, chosen, fold))
         oldest = min(oldest_of(served.definition.age, chosen), *(_described_at(one) for one in chosen))
@@ -353,7 +351,7 @@ class Metrics:
         shape: Replicas | None,
     ) -> Reading:
         if not chosen:
-            nothing = _nothing(served, views, query.asked)
+            nothing = nothing_selected(served.name, served.definition, views, query.asked)
             raise refused(nothing.text, [nothing])
         column, age, fold = query.definition.column, query.definition.age, query.definition.fold
         interval = self._settings.collection.interval
@@ -381,26 +379,6 @@ def _whole_of(served: Served, asked: Sequence[Requirement]) -> Asked:
     if served.own:
         return Asked(served.name, ())
     return of_group(served.definition.name, min(named(asked, "group") or ("",)))
-
-
-def _nothing(served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> Problem:
-    """Returns why nothing is selected, by the first name that is not known."""
-    values = {"cluster": [view.cluster for view in views]}
-    values["group"] = [group for view in views for group in view.codes]
-    values["topic"] = sorted({topic for view in views for topic in view.topics})
-    for requirement in asked:
-        names = values.get(requirement.key)
-        if names is not None and requirement.only and not requirement.only & set(names):
-            key, name = requirement.key, min(requirement.only)
-            text = f"no {key} {name[:249]!r} is known{hint(name, names, f'known {key}s are')}"
-            cluster, group, topic = (name if each == key else "" for each in _UNKNOWN)
-            return Problem(_UNKNOWN[key], text, cluster, group, topic)
-    if not values["group"]:
-        return Problem(Reason.GROUP_UNKNOWN, "no consumer group is known")
-    groups = [min(r.only) for r in asked if r.key == "group" and r.only]
-    whose = f" of group {groups[0]!r}" if groups else ""
-    text = f"the selector matches nothing{whose} for {served.name}{NEEDED if served.definition.is_listed else ''}"
-    return Problem(Reason.NOTHING_SELECTED, text, group=next(iter(groups), ""))
 
 
 def _described_at(chosen: Selection) -> float:

@@ -10,7 +10,11 @@ from adapter.lag.snapshot import State
 from adapter.metrics.definitions import MetricDefinition
 from adapter.metrics.problems import Problem, Reason
 from adapter.metrics.requirement import Requirement
-from adapter.metrics.selection import Selection, fits, named, of_partitions
+from adapter.metrics.selection import Selection, fits, hint, named, of_partitions
+from adapter.metrics.store import ClusterView
+
+_NEEDED = " (a partition needs a commit, or a rule or an HPA that names group and topics)"
+_UNKNOWN = {"cluster": Reason.CLUSTER_UNKNOWN, "group": Reason.GROUP_UNKNOWN, "topic": Reason.TOPIC_UNKNOWN}
 
 
 class Query(NamedTuple):
@@ -26,6 +30,28 @@ def problems_of(query: Query, chosen: Sequence[Selection]) -> list[Problem]:
     problems = [problem for one in chosen for problem in _unheard(one, query.asked)]
     problems += [problem for one in chosen if one.view.problems for problem in _of_groups(one, query.asked)]
     return problems + [_of_entry(query, one, entry) for one in chosen for entry in _without_value(query, one)]
+
+
+def nothing_selected(
+    metric: str, definition: MetricDefinition, views: Sequence[ClusterView], asked: Sequence[Requirement]
+) -> Problem:
+    """Returns why nothing is selected, by the first name that is not known."""
+    values = {"cluster": [view.cluster for view in views]}
+    values["group"] = [group for view in views for group in view.codes]
+    values["topic"] = sorted({topic for view in views for topic in view.topics})
+    for requirement in asked:
+        names = values.get(requirement.key)
+        if names is not None and requirement.only and not requirement.only & set(names):
+            key, name = requirement.key, min(requirement.only)
+            text = f"no {key} {name[:249]!r} is known{hint(name, names, f'known {key}s are')}"
+            cluster, group, topic = (name if each == key else "" for each in _UNKNOWN)
+            return Problem(_UNKNOWN[key], text, cluster, group, topic)
+    if not values["group"]:
+        return Problem(Reason.GROUP_UNKNOWN, "no consumer group is known")
+    groups = [min(r.only) for r in asked if r.key == "group" and r.only]
+    whose = f" of group {groups[0]!r}" if groups else ""
+    text = f"the selector matches nothing{whose} for {metric}{_NEEDED if definition.is_listed else ''}"
+    return Problem(Reason.NOTHING_SELECTED, text, group=next(iter(groups), ""))
 
 
 def _unheard(chosen: Selection, asked: Sequence[Requirement]) -> Iterator[Problem]:

@@ -12,7 +12,6 @@ from adapter.overview.commit_pace import CommitPace
 from adapter.settings.models import Settings
 from adapter.verdicts.controllers import ControllerFlags
 from adapter.verdicts.hpa import quantity
-from adapter.verdicts.surge import first_raised, surge_of
 from apiservice.autoscalers.activator import asked_by
 from apiservice.autoscalers.annotations import ASLEEP_SINCE, SCALE_TO_ZERO, CapWish
 from apiservice.autoscalers.asked import groups_read
@@ -23,6 +22,7 @@ from apiservice.autoscalers.rivals import Rivals
 from apiservice.doctor import codes
 from apiservice.doctor.check import Category, Check, Outcome, failed, judged, passed, skipped, warned
 from apiservice.doctor.facts import LATE, HpaFacts, Json
+from apiservice.doctor.surges import first_raised, surge_of
 
 _CODES = tuple(code for code in codes.CODES if code.category is Category.HPA)
 _NEEDED = ("AbleToScale", "ScalingActive")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from adapter.verdicts.controllers import Controllers
-from adapter.verdicts.surge import first_raised, surge_of
+from apiservice.doctor.surges import first_raised, surge_of
 from tests.support.hpas import external, hpa
 
 TARGET = 1000
