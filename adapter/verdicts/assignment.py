@@ -186,7 +186,8 @@ def _is_all_read(reading: Reading, divisions: Divisions, members: Counts) -> Fla
     most = (-(-divisions.size // members[:, np.newaxis])).sum(axis=1)
     rows = np.flatnonzero(members == reading.members)
     if reading.owners is not None and len(rows):
-        owners, slots = reading.owners[rows] + 1, int(members.max()) + 2
+        owners = reading.owners[rows] + 1
+        slots = max(int(owners.max()), 1) + 1
         places = np.arange(len(rows))[:, np.newaxis] * slots + owners
         weighing = (reading.arriving[rows] > 0).ravel()
         numbers = np.bincount(places.ravel(), weighing, len(rows) * slots).reshape(len(rows), slots)

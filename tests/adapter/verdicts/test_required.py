@@ -199,6 +199,13 @@ def test_the_assignment_that_is_there_counts_where_it_is_known() -> None:
     assert number(demand(rates, members=2, owners=bad)) == 4
 
 
+def test_an_assignment_of_more_members_than_were_counted_counts_as_it_is() -> None:
+    rates = [40.0, 41.0, 42.0, 43.0]
+
+    assert number(demand(rates, members=2, owners=np.arange(4))) == 2
+    assert number(demand(rates, members=2, owners=np.full(4, -1))) == 4
+
+
 def test_a_number_falls_only_if_it_would_not_soon_rise_again() -> None:
     course = required(0.0, demand([19.0] * 10, members=3, expected_members=3), PROMISE)[1]
 
