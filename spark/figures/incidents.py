@@ -24,7 +24,7 @@ class SlowPartitions:
     produced_share: float
     """Of the topic's messages."""
     owners: tuple[str, ...]
-    """The members that they were assigned to in the last hour, as far as these are known."""
+    """The members that they were assigned to when they alone were last slow; none unless all are known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,8 @@ SLOW = {
     "owners": pa.list_(pa.string()),
 }
 """The last stretch of hours in which a few partitions had most of the lag, above the threshold, and none of them more
-than its fair share of the messages. `partitions`, `lag` and the shares: of the hour with the most lag; `owners`: of the
-partitions of the last hour, as far as they are known."""
+than its fair share of the messages. `partitions`, `lag` and the shares: of the hour with the most lag; `owners`: of
+these partitions in the last hour in which they alone were slow; none unless the owner of each is known."""
 UNREAD = {"since": _TIME, "produced": pa.int64(), "lag": pa.int64(), "was_read": pa.bool_()}
 """Since when no partition has an owner, and nothing is consumed, while other topics of the group have owners: until the
 end. Owners are known at the end of each hour; `since` is the last sample before these hours in which a commit moved, or
@@ -111,14 +111,15 @@ class PartitionIncidents:
             "lag_share": float(of["slow_lag"] / of["lag_sum"]),
             "produced_share": float(of["slow_produced"] / max(of["produced_sum"], 1)),
         }
-        known = {owners[owner] for owner in of["largest_owner"][:number] if owner >= 0}
-        self._slow[place] = {
+        found = {
             **before,
             **(largest if largest["lag"] > before["lag"] else {}),
             "until": hour + HOUR_MICROS,
             "hours": before["hours"] + 1,
-            "owners": sorted(owner for owner in known if owner is not None),
         }
+        if found["partitions"] == largest["partitions"]:
+            found["owners"] = _members(of["largest_owner"][:number].tolist(), owners)
+        self._slow[place] = found
 
     def _add_hot(self, of: dict[str, Values], hour: int) -> None:
         is_told = (of["produced_sum"] >= FEW_MESSAGES) & (of["partitions"] > 1)
@@ -143,6 +144,12 @@ class PartitionIncidents:
                 unread = self._unread.setdefault(place, {"since": since, "produced": 0})
                 unread["produced"] += int(of["produced_sum"][at])
                 unread["lag"] = int(of["lag_sum"][at])
+
+
+def _members(codes: list[int], owners: list[str | None]) -> list[str]:
+    """None unless all are known: those that are known would seem to read all of the partitions."""
+    names = {owners[code] if code >= 0 else None for code in codes}
+    return [] if None in names else sorted(name for name in names if name is not None)
 
 
 def _per_topic(rows: TableRows, topic: Ints, begins: Ints) -> dict[str, Values]:

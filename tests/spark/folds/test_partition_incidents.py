@@ -98,7 +98,15 @@ def test_a_second_slow_partition_joins_the_incident_of_the_first() -> None:
     slow = topics_of(some_have({1: 500}), some_have({1: 700, 6: 600}), some_have({6: 900}))["orders"]["slow"]
 
     assert (slow["partitions"], slow["since"], slow["hours"]) == ([1, 6], START, 3)
-    assert (slow["lag"], slow["owners"]) == (1300, ["m-6"])
+    assert (slow["lag"], slow["owners"]) == (1300, ["m-1", "m-6"])
+
+
+def test_slow_partitions_of_which_one_has_no_known_member_name_none() -> None:
+    """Otherwise the one that is known would seem to read all of them."""
+    hour = [row | {"owner": None if row["partition"] == 6 else row["owner"]} for row in some_have({1: 500, 6: 300})]
+    slow = topics_of(some_have({1: 500, 6: 300}), hour)["orders"]["slow"]
+
+    assert (slow["partitions"], slow["owners"]) == ([1, 6], [])
 
 
 def test_another_partition_or_a_pause_of_hours_begins_another_incident() -> None:
