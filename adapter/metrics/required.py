@@ -107,7 +107,7 @@ class Demands:
         if isinstance(pattern, Pattern) and pattern.forecast.is_better:
             now = self._monotonic() + to_epoch
             arriving = np.maximum(demand.arriving, _forecast(pattern, demand.arriving, now, promise.delay_seconds))
-            demand, labels = replace(demand, arriving=arriving), _labels_of(pattern)
+            demand, labels = replace(demand, arriving=arriving, measured=demand.arriving), _labels_of(pattern)
         lag = chosen.view.values.lag[rows]
         key = _key(chosen, group, shape)
         with self._lock:

@@ -89,6 +89,8 @@ class Demand:
     """By the replicas that are there; None: not known."""
     owners: Indexes | None = None
     """The member that has each partition, from 0; negative: nobody. None: not known."""
+    measured: Messages | None = None
+    """What arrives now, where `arriving` is what is expected to; None: the same."""
 
 
 class Basis(StrEnum):
@@ -188,6 +190,7 @@ class Demands:
     expected_members: Counts
     is_still: Flags | None = None
     owners: Indexes | None = None
+    measured: Messages | None = None
 
     def among(self, rows: Indexes) -> "Demands":
         """Returns those of some groups."""
@@ -201,6 +204,7 @@ class Demands:
             self.expected_members[rows],
             None if self.is_still is None else self.is_still[rows],
             None if self.owners is None else self.owners[rows],
+            None if self.measured is None else self.measured[rows],
         )
 
 
@@ -247,13 +251,8 @@ def required(now: float, demand: Demand, promise: Promise, course: Course | None
     """Returns the number of members, and the course for the next call; None: this is the first one. `now` is in seconds
     and never goes back."""
     before = Course(demand.expected_members or 0) if course is None else course
-    found, after = required_of_all(
-        now,
-        _alone(demand),
-        Divisions.of([demand.partitions], [demand.sharing]),
-        Promises.of([promise]),
-        Courses.of([before]),
-    )
+    alone = _alone(demand), Divisions.of([demand.partitions], [demand.sharing]), Promises.of([promise])
+    found, after = required_of_all(now, *alone, Courses.of([before]))
     (hot,), (still,) = found.hot, found.still
     number = Required(int(found.members[0]), BASES[found.basis[0]], np.flatnonzero(hot), np.flatnonzero(still))
     return number, Course(*(getattr(after, it.name)[0].item() for it in fields(after)))
@@ -271,6 +270,7 @@ def _alone(demand: Demand) -> Demands:
         expected,
         None if demand.is_still is None else demand.is_still[np.newaxis],
         None if demand.owners is None else demand.owners[np.newaxis],
+        None if demand.measured is None else demand.measured[np.newaxis],
     )
 
 
@@ -385,12 +385,14 @@ def _judged(
         return courses
     expected = courses.step_read * (1 + INEFFECTIVE * (demands.members / np.maximum(before, 1) - 1))
     # Members that read about as much as arrives and can be read are not limited further down, however little that is.
-    keep_up = read >= (1 - INEFFECTIVE) * np.minimum(demands.arriving, able).sum(axis=1)
+    # What is only expected cannot be read yet.
+    arriving = demands.arriving if demands.measured is None else demands.measured
+    keep_up = read >= (1 - INEFFECTIVE) * np.minimum(arriving, able).sum(axis=1)
     failed = is_due & is_lagging & (demands.members > before) & (read < expected) & ~keep_up
     return replace(
         courses,
         step_members=np.where(is_due, 0, before),
         limit=np.where(failed, before, courses.limit),
         limited_until=np.where(failed, now + LIMITED_SECONDS, courses.limited_until),
-        limited_rate=np.where(failed, demands.arriving.sum(axis=1), courses.limited_rate),
+        limited_rate=np.where(failed, arriving.sum(axis=1), courses.limited_rate),
     )

@@ -295,6 +295,15 @@ def test_members_that_read_all_that_arrives_are_not_limited_when_less_arrives() 
     assert found.basis is not Basis.DOWNSTREAM
 
 
+def test_members_that_read_all_that_arrives_are_not_limited_before_a_load_that_is_expected() -> None:
+    """4 members read the 220 that arrive; 360 are expected when the next member would read."""
+    before = Course(4, seen=4, step_members=2, step_read=210.0)
+    known = demand([90.0] * 4, [9000.0] * 4, members=4, expected_members=4, read=220.0)
+
+    assert required(300.0, replace(known, measured=np.full(4, 55.0)), PROMISE, before)[0].basis is not Basis.DOWNSTREAM
+    assert required(300.0, known, PROMISE, before)[0].basis is Basis.DOWNSTREAM
+
+
 def test_a_step_that_did_not_help_is_tried_again_later() -> None:
     limited = Course(2, limit=2, limited_until=1000.0, seen=2)
     known = demand([90.0] * 4, [9000.0] * 4, members=2, expected_members=2, read=200.0)
