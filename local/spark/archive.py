@@ -88,8 +88,8 @@ def compile_modules(folder: Path) -> None:
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_code(folder / CODE)
-    shutil.copy(packages(), folder / f"{PACKAGES}.zip")
-    print(f"{folder / CODE}\n{folder / PACKAGES}.zip")
+    of_packages = shutil.copy(packages(), folder / f"{PACKAGES}{SUFFIX}")
+    print(f"{folder / CODE}\n{of_packages}")
 
 
 if __name__ == "__main__":
