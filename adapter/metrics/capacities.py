@@ -68,7 +68,8 @@ class Capacities:
             followed = self._followed.get(cluster)
             known = windows.keys() | (followed.layout.codes.keys() if followed else ())
             self._windows = {key: own for key, own in self._windows.items() if key[0] != cluster or key[1] in known}
-            self._learned = {key: each for key, each in self._learned.items() if key in self._windows}
+            # A copy, because `of` adds to it without the lock.
+            self._learned = {key: each for key, each in self._learned.copy().items() if key in self._windows}
             self._add(((cluster, group), own) for group, own in windows.items() if own)
 
     def look(self, views: Iterable[ClusterView], wants: Wants, interval: float) -> None:

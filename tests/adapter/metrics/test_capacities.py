@@ -109,6 +109,26 @@ def test_a_group_is_forgotten_once_kafka_does_not_know_it_and_nothing_is_remembe
     assert following.capacities.of("main", "billing") is None
 
 
+def test_a_group_that_is_first_read_while_others_are_forgotten_disturbs_nothing() -> None:
+    capacities, reads = Capacities(SteppedClock()), iter(range(100))
+
+    class Name(str):
+        """Whenever it is looked up, a reader asks for a group that nobody has asked for."""
+
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            capacities.of("main", f"mail-{next(reads)}")
+            return super().__hash__()
+
+    capacities.of("main", Name("billing"))
+    before = next(reads)
+    capacities.recall("main", {})
+
+    assert next(reads) > before + 1
+    assert capacities.of("main", "billing") is None
+
+
 def test_cycles_over_a_cluster_teach_what_a_member_can_read() -> None:
     """It reads 100 messages of each of its three partitions between two cycles, ten seconds apart."""
     cluster = kafka()
