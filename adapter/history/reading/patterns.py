@@ -67,6 +67,9 @@ class Patterns(Repeating):
         with self._lock:
             self._asked.expire()
             asked = set(self._asked)
+        if not asked:
+            self._conditions.forget(name=FORECASTS.name)
+            return READ_SECONDS
         wanted = asked if is_due else asked - self._found.keys()
         if wanted:
             try:
@@ -82,4 +85,4 @@ class Patterns(Repeating):
             self._conditions.holds(FORECASTS)
             logger.info("history: read the weekly patterns of %d groups", len(found))
             self._read_at = now if is_due else self._read_at
-        return READ_SECONDS
+        return self._read_at + READ_SECONDS - now

@@ -13,7 +13,13 @@ from adapter.conditions import FORECASTS, Conditions
 from adapter.history.errors import HistoryUnwritable
 from adapter.history.files import Folder
 from adapter.history.reading.hours import hours_of
-from adapter.history.reading.patterns import NOT_READ_YET, READ_SECONDS, RETRY_SECONDS, Patterns
+from adapter.history.reading.patterns import (
+    FORGOTTEN_SECONDS,
+    NOT_READ_YET,
+    READ_SECONDS,
+    RETRY_SECONDS,
+    Patterns,
+)
 from adapter.lag.forecast import Load, Pattern
 from tests.support.history.compacting import compacted
 from tests.support.history.histories import FakeFiles
@@ -84,6 +90,28 @@ def test_a_pattern_is_read_once_it_is_asked_for_and_again_after_some_hours() -> 
     assert isinstance(found, Pattern)
     assert found.forecast.is_better
     assert (reads, again, rig.files.reads) == (36, 36, 72)
+
+
+def test_a_load_that_is_asked_for_later_does_not_delay_the_next_time_that_all_are_read() -> None:
+    rig = Rig()
+    rig.patterns.of(BILLING)
+    rig.patterns.turn()
+    rig.clock.seconds += 0.75 * READ_SECONDS
+    rig.patterns.of(Load("main", "mail", frozenset({"orders"}), "UTC"))
+
+    assert rig.patterns.turn() == 0.25 * READ_SECONDS
+
+
+def test_trouble_is_forgotten_once_nobody_asks() -> None:
+    rig = Rig()
+    rig.patterns.of(BILLING)
+    rig.files.trouble = HistoryUnwritable("unreachable", "s3://lag: cannot be reached")
+    rig.patterns.turn()
+    failed = len(rig.conditions.current)
+    rig.clock.seconds += FORGOTTEN_SECONDS + 1
+    rig.patterns.turn()
+
+    assert (failed, rig.conditions.current) == (1, ())
 
 
 @pytest.mark.parametrize(
