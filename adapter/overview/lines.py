@@ -33,6 +33,8 @@ class Attention(StrEnum):
 
 
 URGENCY = tuple(Attention)
+OTHERS = "(others)"
+"""Stands for groups of which only a broker that does not answer knows the names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def lines_of(known: Known) -> list[GroupLine]:
     lines = {(line.cluster, line.group): line for part in parts_of(known) for line in _of_part(part)}
     for (cluster, group), problem in known.left_out.items():
         view = next((one.view for one in known.chosen if one.view.cluster == cluster), None)
-        name = group or "(others)"
+        name = group or OTHERS
         lines[cluster, name] = _without_lag(view, cluster, name, Attention.UNKNOWN, problem.text)
     for one in known.chosen:
         view = one.view

@@ -11,7 +11,7 @@ from adapter.clock import Clock
 from adapter.conditions import Condition, Conditions, ConditionStatus
 from adapter.metrics.query import LAG, Known, Metrics
 from adapter.overview.cells import HEADINGS, cells_of
-from adapter.overview.lines import Attention, GroupLine, lines_of
+from adapter.overview.lines import OTHERS, Attention, GroupLine, lines_of
 from adapter.overview.trends import LagTrends
 from adapter.settings.models import Settings
 from apiservice.autoscalers.arithmetic import HpaLine, line_of
@@ -172,7 +172,7 @@ def _trend(trends: LagTrends, line: GroupLine, now: float, span: float) -> Drawi
 
 def _link(line: GroupLine, namespace: str | None) -> str:
     """Relative to the page's own address, which is longer behind kube-apiserver."""
-    if line.group in DOT_SEGMENTS:
+    if line.group in {OTHERS, *DOT_SEGMENTS}:
         return ""
     return f"{'explain' if namespace is None else LAG}/{quote(line.group.encode('utf-8', 'surrogateescape'), safe='')}"
 

@@ -9,7 +9,7 @@ import pytest
 
 from adapter.cluster.groups import MemberCount
 from adapter.conditions import LISTENING, VALUES, Conditions
-from adapter.overview.lines import Attention
+from adapter.overview.lines import OTHERS, Attention
 from adapter.overview.trends import LagTrends
 from apiservice.status_page.page import MOST_GROUPS, MOST_HPAS, Page, page_of
 from apiservice.status_page.rendering import html_of, security_policy, shown
@@ -155,6 +155,13 @@ def test_a_group_leads_to_its_explanation_from_either_address() -> None:
 
     assert [each.link for each in page(rows).rows] == ["", "explain/a%2Fb%20c"]
     assert page(rows, "shop").rows[1].link == "kafka_consumergroup_lag/a%2Fb%20c"
+
+
+def test_groups_that_may_have_any_name_lead_nowhere() -> None:
+    made = page_of(sources(view({}, silence="broker 2 at kafka-2:9092 does not answer")))
+
+    assert [(each.line.group, each.link) for each in made.rows] == [(OTHERS, "")]
+    assert "unknown (others)" in text(made)
 
 
 def test_more_groups_and_hpas_than_a_page_has_are_left_out_in_words() -> None:
