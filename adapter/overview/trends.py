@@ -26,7 +26,7 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LagTrends:
-    """A group takes 8 bytes for each look, so 488 for an hour."""
+    """A group takes 8 bytes for each look, so 480 for an hour."""
 
     rows: Mapping[Place, int] = field(default_factory=dict)
     at: Seconds = field(default_factory=lambda: np.empty(0))

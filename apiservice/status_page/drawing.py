@@ -24,7 +24,8 @@ class Drawing:
 def span_of(at: Seconds, now: float) -> float:
     """Returns the seconds that all lines of a page cover: an hour, or since the first look if that is less."""
     followed = now - float(at[0]) if len(at) else 0.0
-    return min(max(followed, SHORTEST_SECONDS), KEPT_SECONDS)
+    # The oldest look of a whole hour is up to a look younger.
+    return KEPT_SECONDS if followed >= KEPT_SECONDS - LOOK_SECONDS else max(followed, SHORTEST_SECONDS)
 
 
 def drawn(at: Seconds, lags: Seconds, now: float, span: float = KEPT_SECONDS) -> Drawing:

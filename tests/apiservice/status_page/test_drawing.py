@@ -4,7 +4,9 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
+from adapter.overview.trends import KEPT_SECONDS, LOOK_SECONDS, LagTrends
 from apiservice.status_page.drawing import HEIGHT, SHORTEST_SECONDS, WIDTH, Drawing, drawn, span_of
 
 MINUTE = 60.0
@@ -58,6 +60,16 @@ def test_what_was_never_known_has_no_line() -> None:
 
 def test_the_words_are_of_the_time_that_is_known() -> None:
     assert line(UNKNOWN, 3, 12_000, 1).words == "at most 12,000 in 2m"
+
+
+@pytest.mark.parametrize("since_look", [0.0, 30.0, LOOK_SECONDS])
+@pytest.mark.parametrize("between_looks", [LOOK_SECONDS, LOOK_SECONDS + 0.01])
+def test_once_the_adapter_has_looked_for_an_hour_all_lines_cover_one(between_looks: float, since_look: float) -> None:
+    trends = LagTrends()
+    for number in range(100):
+        trends = trends.followed_by(number * between_looks, [], np.empty(0))
+
+    assert span_of(trends.at, 99 * between_looks + since_look) == KEPT_SECONDS
 
 
 def test_all_lines_cover_the_time_since_the_first_look_an_hour_at_most() -> None:
