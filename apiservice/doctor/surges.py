@@ -6,6 +6,8 @@ replicas as there are pods: https://github.com/kubernetes/kubernetes/issues/1232
 from collections.abc import Callable
 
 _ROUNDING = 1e-9
+_MOST_REPLICAS = 150_000
+"""Kubernetes supports no more pods in a cluster; `maxReplicas` may be 2^31 - 1."""
 
 
 def surge_of(text: str | int) -> Callable[[int], int]:
@@ -18,5 +20,5 @@ def surge_of(text: str | int) -> Callable[[int], int]:
 
 def first_raised(least: int, most: int, surge: Callable[[int], int], tolerance: float) -> int | None:
     """Returns the smallest number of replicas in the range at which an update with just enough of them raises it."""
-    counts = range(max(least, 1), most)
+    counts = range(max(least, 1), min(most, _MOST_REPLICAS))
     return next((n for n in counts if surge(n) > 0 and n / (n + surge(n)) >= 1 - tolerance - _ROUNDING), None)

@@ -18,6 +18,17 @@ def test_an_update_that_adds_few_pods_raises_the_replicas(surge: str | int, tole
     assert first_raised(1, 50, surge_of(surge), tolerance) == first
 
 
+def test_a_range_beyond_any_cluster_is_not_walked_through() -> None:
+    asked: list[int] = []
+
+    def surge(replicas: int) -> int:
+        asked.append(replicas)
+        assert len(asked) < 2_000_000
+        return replicas
+
+    assert first_raised(1, 2**31 - 1, surge, 0.1) is None
+
+
 @pytest.mark.parametrize("replicas", range(1, 40))
 def test_the_controller_decides_so(replicas: int) -> None:
     """With one additional pod, and just as much lag as the replicas are wanted for."""
