@@ -13,6 +13,8 @@ from apiservice.doctor.check import Category, Check, Code, Outcome, chained, fai
 
 _WAY = (codes.NAMES, codes.PORTS, codes.TLS, codes.LOGIN, codes.ANSWERS)
 """The order in which a connection passes them."""
+_UNPROVEN = (codes.TLS, codes.LOGIN)
+"""A server without a usable answer may have stopped before either."""
 _OF_BROKERS = (codes.OFFERED, codes.ADVERTISED, codes.QUIRKS)
 _BROKEN_AT = {
     FailureCause.DNS: codes.NAMES,
@@ -52,12 +54,18 @@ def placement_check(cluster: str, placement: Placement) -> Check:
 
 def _on_the_way(cluster: Cluster, server: Met) -> Iterator[Check]:
     failure, protocol = server.failure, cluster.security.protocol
-    for check in chained(_WAY, server.address, _broken_at(server), "" if failure is None else failure.text):
+    broken = _broken_at(server)
+    for check in chained(_WAY, server.address, broken, "" if failure is None else failure.text):
         is_unused = (check.code is codes.TLS and not protocol.encrypts) or (
             check.code is codes.LOGIN and not protocol.authenticates
         )
         is_in_use = not is_unused or bool(cluster.security.secret_folders) or check.outcome is Outcome.FAILED
-        yield check if is_in_use else skipped(check.code, server.address, f"protocol {protocol} has none")
+        if not is_in_use:
+            yield skipped(check.code, server.address, f"protocol {protocol} has none")
+        elif check.code in _UNPROVEN and broken is codes.ANSWERS:
+            yield skipped(check.code, server.address, f"{broken.name} failed")
+        else:
+            yield check
 
 
 def _broken_at(server: Met) -> Code | None:

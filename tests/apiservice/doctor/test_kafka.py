@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from adapter.cluster.coordinators import Placement
-from adapter.kafka.passport import meet
+from adapter.kafka.answers import Failure, FailureCause
+from adapter.kafka.passport import Meeting, Met, meet
 from adapter.settings.models import Cluster
 from apiservice.doctor import kafka
 from apiservice.doctor.check import Category, Check, Outcome
@@ -51,6 +52,18 @@ def test_a_port_that_refuses_is_found_and_what_follows_is_skipped(tmp_path: Path
     assert skipped["KLA203"] == "protocol PLAINTEXT has none"
     assert skipped["KLA205"] == "KLA202 failed"
     assert skipped["KLA207"] == "no server has named the brokers"
+
+
+def test_a_server_that_is_silent_proves_neither_tls_nor_a_login() -> None:
+    server = Met("127.0.0.1:9092", Failure(FailureCause.TIMED_OUT, "bootstrap server 127.0.0.1:9092 does not answer"))
+    security = {"protocol": "SASL_SSL", "mechanism": "PLAIN", "username": "lag", "passwordFile": "password"}
+    cluster = {"name": "main", "bootstrapServers": [server.address], "security": security}
+    found = [*kafka.checks_of(Meeting(Cluster.model_validate(cluster), (server,), ()))]
+
+    assert list(broken(found)) == ["KLA205"]
+    skipped = outcomes(found, Outcome.SKIPPED)
+    assert (skipped["KLA203"], skipped["KLA204"]) == ("KLA205 failed", "KLA205 failed")
+    assert [check.outcome for check in of(found, "KLA202")] == [Outcome.OK]
 
 
 def test_settings_that_are_refused_are_found_and_nothing_is_asked(tmp_path: Path) -> None:
