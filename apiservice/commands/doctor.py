@@ -31,7 +31,7 @@ from apiservice.commands.cluster_facts import Cluster
 from apiservice.commands.reading import Reading, hurried, reading
 from apiservice.doctor import codes, groups, hpas, kafka, kubernetes
 from apiservice.doctor.check import Category, Check, Outcome, failed, passed, skipped
-from apiservice.doctor.facts import ClusterFacts
+from apiservice.doctor.facts import ClusterFacts, Json
 from apiservice.doctor.hpas import Known, Seen
 from apiservice.doctor.rendering import document_of, lines_of, status_of
 from apiservice.flags import DoctorFlags, given_settings
@@ -55,7 +55,8 @@ class _Kubernetes:
     why: str = ""
     is_fault: bool = False
     hpas: Sequence[Seen] = ()
-    rivals: Rivals = Rivals(tuple)  # noqa: RUF009 - it has none
+    rivals: Rivals | str = ""
+    """Why it is not known what else scales, if it is a text."""
     hpas_problem: str = ""
     left_out: int = 0
 
@@ -132,14 +133,19 @@ def _kubernetes(options: DoctorFlags, names: Sequence[str]) -> _Kubernetes:
     listed = cluster.hpas(options.hpa, namespace) if options.hpa else everywhere
     if listed.document is None:
         return _Kubernetes(facts, hpas_problem=listed.problem)
-    scalers = [scaler_of(each) for each in (everywhere.document or {}).get("items", ())]
+    rivals = everywhere.problem if everywhere.document is None else _rivals(everywhere.document["items"])
     wanted = listed.document["items"]
     ours = [(each, autoscaler_of(each, {name.lower() for name in names})) for each in wanted]
     shown = [pair for pair in ours if options.hpa or pair[1] is not None]
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="hpas") as threads:
         read = threads.map(cluster.of_hpa, [document for document, _ in shown[:MOST_HPAS]])
         seen = [Seen(*pair, facts) for pair, facts in zip(shown, read, strict=False)]
-    return _Kubernetes(facts, hpas=seen, rivals=Rivals(lambda: scalers), left_out=len(shown) - len(seen))
+    return _Kubernetes(facts, hpas=seen, rivals=rivals, left_out=len(shown) - len(seen))
+
+
+def _rivals(hpas: Sequence[Json]) -> Rivals:
+    scalers = [scaler_of(each) for each in hpas]
+    return Rivals(lambda: scalers)
 
 
 def _of_kubernetes(cluster: _Kubernetes, options: DoctorFlags) -> Iterator[Check]:

@@ -72,13 +72,11 @@ def foreign(seen: Seen, names: Sequence[str]) -> Iterator[Check]:
     yield from absent(seen.subject, f"it reads {some_of(read, separator=', ') or 'no metric by name'}{hint}")
 
 
-def checks_of(seen: Seen, hpa: Autoscaler, rivals: Rivals, known: Known | str) -> Iterator[Check]:
-    """`known`: why nothing of Kafka is known, if it is a text."""
+def checks_of(seen: Seen, hpa: Autoscaler, rivals: Rivals | str, known: Known | str) -> Iterator[Check]:
+    """`rivals`, `known`: why other scalers are, and why nothing of Kafka is, not known, if it is a text."""
     subject = seen.subject
     yield passed(codes.HPA, subject)
-    problems = [f"{name}: {answer.problem}" for name, answer in seen.facts.values if answer.document is None]
-    is_late = any(answer is LATE for _, answer in seen.facts.values)
-    yield skipped(codes.VALUE, subject, LATE.problem) if is_late else judged(codes.VALUE, subject, some_of(problems))
+    yield _value(seen)
     yield _conditions(hpa, subject)
     named = {} if isinstance(known, str) else {each.name.lower(): each.value for each in known.settings.metrics}
     lags = [
@@ -87,10 +85,7 @@ def checks_of(seen: Seen, hpa: Autoscaler, rivals: Rivals, known: Known | str) -
     by_value = [metric.name for metric in lags if metric.target_type == "Value"]
     text = f"{some_of(by_value, separator=', ')} has a target of type Value" if by_value else ""
     yield judged(codes.VALUE_TARGET, subject, text, Outcome.WARNING)
-    others = some_of(rivals.of(hpa), separator=" and ")
-    yield judged(
-        codes.RIVALS, subject, f"{hpa.target.kind} {hpa.target.name} is also scaled by {others}" if others else ""
-    )
+    yield _alone(hpa, rivals, subject)
     yield _surge(seen, hpa)
     if isinstance(known, str):
         yield from (skipped(code, subject, known) for code in (codes.MOST_REPLICAS, codes.CADENCE, codes.ZERO))
@@ -104,6 +99,24 @@ def _names_in(metric: Mapping[str, Any]) -> Iterator[str]:
     source = metric.get(str(metric["type"]).lower()) or {}
     if "metric" in source:
         yield source["metric"]["name"]
+
+
+def _value(seen: Seen) -> Check:
+    values, subject = seen.facts.values, seen.subject
+    if not values:
+        return skipped(codes.VALUE, subject, "it reads no External metric")
+    if any(answer is LATE for _, answer in values):
+        return skipped(codes.VALUE, subject, LATE.problem)
+    problems = [f"{name}: {answer.problem}" for name, answer in values if answer.document is None]
+    return judged(codes.VALUE, subject, some_of(problems))
+
+
+def _alone(hpa: Autoscaler, rivals: Rivals | str, subject: str) -> Check:
+    if isinstance(rivals, str):
+        return skipped(codes.RIVALS, subject, rivals)
+    others = some_of(rivals.of(hpa), separator=" and ")
+    text = f"{hpa.target.kind} {hpa.target.name} is also scaled by {others}" if others else ""
+    return judged(codes.RIVALS, subject, text)
 
 
 def _conditions(hpa: Autoscaler, subject: str) -> Check:
@@ -166,10 +179,12 @@ def _cadence(hpa: Autoscaler, lags: Sequence[UsedMetric], known: Known, subject:
     return judged(codes.CADENCE, subject, text if pace.seconds > work else "", Outcome.WARNING)
 
 
-def _zero(hpa: Autoscaler, rivals: Rivals, known: Known, subject: str) -> Check:
+def _zero(hpa: Autoscaler, rivals: Rivals | str, known: Known, subject: str) -> Check:
     if SCALE_TO_ZERO not in hpa.annotations:
         gate = "by the HPA itself" if hpa.minimum == 0 else "not asked for"
         return passed(codes.ZERO, subject, gate)
+    if isinstance(rivals, str):
+        return skipped(codes.ZERO, subject, rivals)
     asked = asked_by(hpa, rivals, known.metrics, is_allowed=known.settings.autoscalers.scale_to_zero)
     if asked.wish is None and hpa.annotations[SCALE_TO_ZERO] == "false":
         return passed(codes.ZERO, subject, "not asked for")

@@ -8,7 +8,7 @@ from apiservice.api_group import EXTERNAL
 from apiservice.auth.cluster_settings import AuthenticationFollower
 from apiservice.doctor import codes
 from apiservice.doctor.check import Category, Check, Outcome, failed, judged, passed, skipped, warned
-from apiservice.doctor.facts import Answer, ClusterFacts
+from apiservice.doctor.facts import LATE, Answer, ClusterFacts
 from apiservice.registration import api_service
 from apiservice.tls.issuing import PRODUCT
 
@@ -73,7 +73,8 @@ def _of_api_service(facts: ClusterFacts, now: datetime) -> Iterator[Check]:
         yield failed(codes.REACHED, name, f"{state.text}: {state.details}")
     else:
         yield passed(codes.AUTHORITY, name)
-        yield judged(codes.REACHED, name, facts.discovery.problem)
+        late = skipped(codes.REACHED, name, LATE.problem) if facts.discovery is LATE else None
+        yield late or judged(codes.REACHED, name, facts.discovery.problem)
 
 
 def _service(facts: ClusterFacts) -> api_service.Service:

@@ -14,7 +14,9 @@ from apiservice.doctor.facts import LATE, Answer, HpaFacts
 from apiservice.doctor.hpas import Seen, checks_of
 from tests.support.checks import of
 from tests.support.kubernetes.fake_cluster import kubeconfig_text
-from tests.support.kubernetes.hpas import external, hpa
+from tests.support.kubernetes.hpas import custom, external, hpa
+
+NO_RIVALS = Rivals(tuple)
 
 
 def found(target: dict[str, Any] | None = None, conditions: object = ()) -> list[Check]:
@@ -24,6 +26,12 @@ def found(target: dict[str, Any] | None = None, conditions: object = ()) -> list
     answer = Answer(None, "not found", 404) if target is None else Answer(target)
     facts = HpaFacts((("kafka_consumergroup_lag", Answer({})),), answer)
     return [*checks_of(Seen(document, seen, facts), seen, Rivals(tuple), "KLA101 skipped")]
+
+
+def found_of(document: dict[str, Any], rivals: Rivals | str = NO_RIVALS) -> list[Check]:
+    seen = autoscaler_of(document, SERVED)
+    assert seen is not None
+    return [*checks_of(Seen(document, seen, HpaFacts()), seen, rivals, "KLA101 skipped")]
 
 
 def condition(kind: str, status: str, reason: str) -> list[dict[str, str]]:
@@ -68,6 +76,19 @@ def test_updates_that_add_no_pods_or_many_are_good(strategy: dict[str, Any], out
 
 def test_a_target_that_cannot_be_read_is_skipped() -> None:
     assert [check.outcome for check in of(found(), "KLA508")] == [Outcome.SKIPPED]
+
+
+def test_an_hpa_without_an_external_metric_has_no_value_to_read() -> None:
+    document = hpa("consumer", custom("Pods", external(group="billing")))
+
+    assert [check.outcome for check in of(found_of(document), "KLA502")] == [Outcome.SKIPPED]
+
+
+def test_other_scalers_that_could_not_be_listed_are_not_taken_for_none() -> None:
+    document = hpa("consumer", external(group="billing"))
+    checks = of(found_of(document, "HPAs may not be listed"), "KLA506")
+
+    assert [(check.outcome, check.detail) for check in checks] == [(Outcome.SKIPPED, "HPAs may not be listed")]
 
 
 def test_a_value_that_there_was_no_time_to_read_is_skipped(tmp_path: Path) -> None:

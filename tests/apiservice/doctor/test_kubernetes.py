@@ -8,7 +8,7 @@ import pytest
 
 from apiservice.commands.doctor import checks_of as examined
 from apiservice.doctor.check import Check, Outcome
-from apiservice.doctor.facts import Answer, ClusterFacts, text_of_selector
+from apiservice.doctor.facts import LATE, Answer, ClusterFacts, text_of_selector
 from apiservice.doctor.kubernetes import checks_of
 from apiservice.flags import DoctorFlags
 from apiservice.registration.api_service import Service
@@ -64,6 +64,13 @@ def test_what_the_user_may_not_read_is_skipped_with_the_reason() -> None:
 
     assert broken(checks) == {}
     assert set(outcomes(checks, Outcome.SKIPPED)) == {"KLA402", "KLA403", "KLA404", "KLA405", "KLA406", "KLA408"}
+
+
+def test_discovery_that_there_was_no_time_for_is_skipped() -> None:
+    checks = found(discovery=LATE)
+
+    assert broken(checks) == {}
+    assert outcomes(checks, Outcome.SKIPPED) == {"KLA404": LATE.problem}
 
 
 @pytest.mark.parametrize(
