@@ -31,7 +31,7 @@ from apiservice.commands.cluster_facts import Cluster
 from apiservice.commands.reading import Reading, hurried, reading
 from apiservice.doctor import codes, groups, hpas, kafka, kubernetes
 from apiservice.doctor.check import Category, Check, Outcome, failed, passed, skipped
-from apiservice.doctor.facts import ClusterFacts, Json
+from apiservice.doctor.facts import Answer, ClusterFacts, Json
 from apiservice.doctor.hpas import Known, Seen
 from apiservice.doctor.rendering import document_of, lines_of, status_of
 from apiservice.flags import DoctorFlags, given_settings
@@ -57,7 +57,7 @@ class _Kubernetes:
     hpas: Sequence[Seen] = ()
     rivals: Rivals | str = ""
     """Why it is not known what else scales, if it is a text."""
-    hpas_problem: str = ""
+    hpas_problem: Answer | None = None
     left_out: int = 0
 
 
@@ -132,7 +132,7 @@ def _kubernetes(options: DoctorFlags, names: Sequence[str]) -> _Kubernetes:
     everywhere = cluster.hpas(None, namespace)
     listed = cluster.hpas(options.hpa, namespace) if options.hpa else everywhere
     if listed.document is None:
-        return _Kubernetes(facts, hpas_problem=listed.problem)
+        return _Kubernetes(facts, hpas_problem=listed)
     rivals = everywhere.problem if everywhere.document is None else _rivals(everywhere.document["items"])
     wanted = listed.document["items"]
     ours = [(each, autoscaler_of(each, {name.lower() for name in names})) for each in wanted]
@@ -160,9 +160,9 @@ def _of_hpas(cluster: _Kubernetes, options: DoctorFlags, known: Known | str) -> 
         yield from hpas.not_asked(cluster.why or f"{codes.CLUSTER.name} failed")
     elif options.pre:
         yield from hpas.not_asked("--pre is before the installation")
-    elif cluster.hpas_problem:
+    elif cluster.hpas_problem is not None:
         place = f"HPA {options.namespace or 'default'}/{options.hpa}" if options.hpa else ""
-        yield from hpas.absent(place, cluster.hpas_problem)
+        yield from hpas.unread(place, cluster.hpas_problem)
     elif not cluster.hpas:
         yield from hpas.not_asked("no HPA reads a metric of this adapter")
     for seen in cluster.hpas:

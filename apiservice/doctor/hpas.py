@@ -21,7 +21,7 @@ from apiservice.autoscalers.limits import LIMITED, TOO_MANY
 from apiservice.autoscalers.rivals import Rivals
 from apiservice.doctor import codes
 from apiservice.doctor.check import Category, Check, Outcome, failed, judged, passed, skipped, warned
-from apiservice.doctor.facts import LATE, HpaFacts, Json
+from apiservice.doctor.facts import LATE, Answer, HpaFacts, Json
 from apiservice.doctor.surges import first_raised, surge_of
 
 _CODES = tuple(code for code in codes.CODES if code.category is Category.HPA)
@@ -65,6 +65,11 @@ def absent(subject: str, why: str) -> Iterator[Check]:
     yield from (skipped(code, subject, f"{codes.HPA.name} failed") for code in _CODES if code is not codes.HPA)
 
 
+def unread(subject: str, answer: Answer) -> Iterator[Check]:
+    """HPAs could not be read. `subject`: the only one that was asked for; empty: all were."""
+    yield from absent(subject, answer.problem) if answer.is_absent else not_asked(answer.problem, subject)
+
+
 def foreign(seen: Seen, names: Sequence[str]) -> Iterator[Check]:
     """It reads none of the metrics of these names."""
     read = [name for metric in seen.document["spec"].get("metrics") or () for name in _names_in(metric)]
@@ -105,10 +110,11 @@ def _value(seen: Seen) -> Check:
     values, subject = seen.facts.values, seen.subject
     if not values:
         return skipped(codes.VALUE, subject, "it reads no External metric")
-    if any(answer is LATE for _, answer in values):
-        return skipped(codes.VALUE, subject, LATE.problem)
-    problems = [f"{name}: {answer.problem}" for name, answer in values if answer.document is None]
-    return judged(codes.VALUE, subject, some_of(problems))
+    problems = [(name, answer) for name, answer in values if answer.document is None]
+    faults = [f"{name}: {each.problem}" for name, each in problems if each is not LATE and not each.is_forbidden]
+    if problems and not faults:
+        return skipped(codes.VALUE, subject, problems[0][1].problem)
+    return judged(codes.VALUE, subject, some_of(faults))
 
 
 def _alone(hpa: Autoscaler, rivals: Rivals | str, subject: str) -> Check:

@@ -11,12 +11,13 @@ from apiservice.autoscalers.rivals import Rivals
 from apiservice.commands.cluster_facts import Cluster
 from apiservice.doctor.check import Check, Outcome
 from apiservice.doctor.facts import LATE, Answer, HpaFacts
-from apiservice.doctor.hpas import Seen, checks_of
+from apiservice.doctor.hpas import Seen, checks_of, unread
 from tests.support.checks import of
 from tests.support.kubernetes.fake_cluster import kubeconfig_text
 from tests.support.kubernetes.hpas import custom, external, hpa
 
 NO_RIVALS = Rivals(tuple)
+Values = tuple[tuple[str, Answer], ...]
 
 
 def found(target: dict[str, Any] | None = None, conditions: object = ()) -> list[Check]:
@@ -28,10 +29,10 @@ def found(target: dict[str, Any] | None = None, conditions: object = ()) -> list
     return [*checks_of(Seen(document, seen, facts), seen, Rivals(tuple), "KLA101 skipped")]
 
 
-def found_of(document: dict[str, Any], rivals: Rivals | str = NO_RIVALS) -> list[Check]:
+def found_of(document: dict[str, Any], rivals: Rivals | str = NO_RIVALS, values: Values = ()) -> list[Check]:
     seen = autoscaler_of(document, SERVED)
     assert seen is not None
-    return [*checks_of(Seen(document, seen, HpaFacts()), seen, rivals, "KLA101 skipped")]
+    return [*checks_of(Seen(document, seen, HpaFacts(values)), seen, rivals, "KLA101 skipped")]
 
 
 def condition(kind: str, status: str, reason: str) -> list[dict[str, str]]:
@@ -89,6 +90,25 @@ def test_other_scalers_that_could_not_be_listed_are_not_taken_for_none() -> None
     checks = of(found_of(document, "HPAs may not be listed"), "KLA506")
 
     assert [(check.outcome, check.detail) for check in checks] == [(Outcome.SKIPPED, "HPAs may not be listed")]
+
+
+FORBIDDEN = Answer(None, "the Kubernetes API server answered 403: forbidden", 403)
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"), [(404, Outcome.FAILED), (403, Outcome.SKIPPED), (None, Outcome.SKIPPED)]
+)
+def test_an_hpa_is_absent_only_if_kubernetes_says_so(status: int | None, outcome: Outcome) -> None:
+    (check,) = of(unread("HPA shop/consumer", Answer(None, "why", status)), "KLA501")
+
+    assert (check.outcome, check.subject, check.detail) == (outcome, "HPA shop/consumer", "why")
+
+
+def test_a_value_that_only_the_user_may_not_read_is_skipped() -> None:
+    document = hpa("consumer", external(group="billing"))
+    checks = of(found_of(document, values=(("kafka_consumergroup_lag", FORBIDDEN),)), "KLA502")
+
+    assert [(check.outcome, check.detail) for check in checks] == [(Outcome.SKIPPED, FORBIDDEN.problem)]
 
 
 def test_a_value_that_there_was_no_time_to_read_is_skipped(tmp_path: Path) -> None:
