@@ -17,11 +17,13 @@ class CommitPace:
     """Between two commits of the partition that is committed most often."""
     per_second: float
     """Messages that all partitions' commits pass."""
+    is_bound: bool = False
+    """Whether every read has shown a commit, so that they may come more often."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """Of each row: its latest commit, and the first and the last time at which it moved."""
+    """Of each row: its latest commit, the first and the last time at which it moved, and the reads in between."""
 
     layout: Layout
     committed: Offsets
@@ -29,6 +31,11 @@ class _Seen:
     first: Seconds
     last: Seconds
     begin: Offsets
+    read_at: Seconds
+    reads: NDArray[np.int64]
+    """Since the first move."""
+    reads_at_last: NDArray[np.int64]
+    """The same at the last move."""
 
 
 @dataclass(slots=True)
@@ -54,22 +61,28 @@ class CommitWatch:
         rows = rows[seen.moves[rows] > 2]
         if not len(rows):
             return None
-        spans = seen.last[rows] - seen.first[rows]
+        spans, pauses = seen.last[rows] - seen.first[rows], seen.moves[rows] - 1
         passed = seen.committed[rows] - seen.begin[rows]
-        return CommitPace(float((spans / (seen.moves[rows] - 1)).min()), float((passed / spans).sum()))
+        fastest = int((spans / pauses).argmin())
+        is_bound = bool(seen.reads_at_last[rows][fastest] <= pauses[fastest])
+        return CommitPace(float((spans / pauses)[fastest]), float((passed / spans).sum()), is_bound)
 
 
 def _begun(view: ClusterView) -> _Seen:
     size = len(view.layout)
     times = np.zeros(size)
-    committed = view.snapshot.committed.copy()
-    return _Seen(view.layout, committed, np.zeros(size, np.int64), times, times.copy(), committed.copy())
+    counts = [np.zeros(size, np.int64) for _ in range(3)]
+    committed, received = view.snapshot.committed.copy(), view.snapshot.received.copy()
+    return _Seen(view.layout, committed, counts[0], times, times.copy(), committed.copy(), received, *counts[1:])
 
 
 def _add(seen: _Seen, view: ClusterView) -> None:
     committed, received = view.snapshot.committed, view.snapshot.received
     has_moved = (committed > seen.committed) & (seen.committed != NO_COMMIT)
     is_first = has_moved & (seen.moves == 0)
+    seen.reads += (has_moved | (received > seen.read_at)) & (seen.moves > 0)
+    seen.reads_at_last[has_moved] = seen.reads[has_moved]
+    seen.read_at = received.copy()
     seen.first[is_first], seen.begin[is_first] = received[is_first], committed[is_first]
     seen.last[has_moved] = received[has_moved]
     seen.moves += has_moved

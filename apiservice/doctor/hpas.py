@@ -182,6 +182,9 @@ def _cadence(hpa: Autoscaler, lags: Sequence[UsedMetric], known: Known, subject:
         f"commits come {pace.seconds:.0f} s apart, and the target of {targets[0]} messages is {work:.0f} s of one "
         f"replica's work ({each:.0f} messages/s): between two commits, the lag rises by more than the target"
     )
+    if pace.is_bound and pace.seconds > work:
+        why = f"every read has shown a commit: they come {pace.seconds:.0f} s apart or more often"
+        return skipped(codes.CADENCE, subject, why)
     return judged(codes.CADENCE, subject, text if pace.seconds > work else "", Outcome.WARNING)
 
 

@@ -27,9 +27,15 @@ def watched(*views: ClusterView) -> CommitPace | None:
 
 
 def test_the_pace_is_between_the_first_and_the_last_move() -> None:
-    pace = watched(*(later(at, 10 * at) for at in (3, 6, 9, 12)))
+    pace = watched(*(later(at, 10 * (at - at % 3)) for at in range(3, 13)))
 
     assert pace == CommitPace(seconds=3.0, per_second=10.0)
+
+
+def test_a_commit_in_every_read_shows_only_how_rare_they_are_at_most() -> None:
+    pace = watched(*(later(at, 10 * at) for at in (3, 6, 9, 12)))
+
+    assert pace == CommitPace(seconds=3.0, per_second=10.0, is_bound=True)
 
 
 def test_views_without_a_new_commit_do_not_count() -> None:

@@ -6,15 +6,18 @@ from typing import Any
 import pytest
 
 from adapter.metrics.definitions import SERVED
+from adapter.metrics.query import Metrics
+from adapter.overview.commit_pace import CommitPace
 from apiservice.autoscalers.autoscaler import autoscaler_of
 from apiservice.autoscalers.rivals import Rivals
 from apiservice.commands.cluster_facts import Cluster
 from apiservice.doctor.check import Check, Outcome
 from apiservice.doctor.facts import LATE, Answer, HpaFacts
-from apiservice.doctor.hpas import Seen, checks_of, unread
+from apiservice.doctor.hpas import Known, Seen, checks_of, unread
 from tests.support.checks import of
 from tests.support.kubernetes.fake_cluster import kubeconfig_text
 from tests.support.kubernetes.hpas import custom, external, hpa
+from tests.support.samples import SteppedClock, row, settings, store_of, view
 
 NO_RIVALS = Rivals(tuple)
 Values = tuple[tuple[str, Answer], ...]
@@ -109,6 +112,28 @@ def test_a_value_that_only_the_user_may_not_read_is_skipped() -> None:
     checks = of(found_of(document, values=(("kafka_consumergroup_lag", FORBIDDEN),)), "KLA502")
 
     assert [(check.outcome, check.detail) for check in checks] == [(Outcome.SKIPPED, FORBIDDEN.problem)]
+
+
+@pytest.mark.parametrize(
+    ("pace", "outcome"),
+    [
+        (CommitPace(5.0, 1000.0), Outcome.WARNING),
+        (CommitPace(5.0, 1000.0, is_bound=True), Outcome.SKIPPED),
+        (CommitPace(0.5, 1000.0, is_bound=True), Outcome.OK),
+        (CommitPace(0.5, 1000.0), Outcome.OK),
+    ],
+)
+def test_commits_are_rare_only_if_reads_without_one_were_seen(pace: CommitPace, outcome: Outcome) -> None:
+    """The target is 1000 messages, so 1 s of the only member's work."""
+    given = settings()
+    metrics = Metrics(given, store_of(view({("billing", "orders", 0): row(0, 5)})), SteppedClock())
+    document = hpa("consumer", external(group="billing"))
+    seen = autoscaler_of(document, SERVED)
+    assert seen is not None
+    known = Known(given, metrics, lambda _, __: (pace, 1), {})
+    checks = checks_of(Seen(document, seen, HpaFacts()), seen, NO_RIVALS, known)
+
+    assert [check.outcome for check in of(checks, "KLA507")] == [outcome]
 
 
 def test_a_value_that_there_was_no_time_to_read_is_skipped(tmp_path: Path) -> None:
