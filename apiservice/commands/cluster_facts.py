@@ -62,7 +62,7 @@ class Cluster:
         metrics = [each["external"]["metric"] for each in hpa["spec"].get("metrics") or () if each.get("external")]
         values = tuple((each["name"], self._value(namespace, each)) for each in metrics)
         if (target["kind"], target.get("apiVersion")) != ("Deployment", "apps/v1"):
-            return HpaFacts(values)
+            return HpaFacts(values, Answer(None, f"{target['kind']} {target['name']} is not a Deployment of apps/v1"))
         path = f"/apis/apps/v1/namespaces/{quote(namespace)}/deployments/{quote(target['name'])}"
         return HpaFacts(values, self._get(path))
 

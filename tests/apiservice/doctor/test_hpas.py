@@ -78,6 +78,17 @@ def test_updates_that_add_no_pods_or_many_are_good(strategy: dict[str, Any], out
     assert [check.outcome for check in of(checks, "KLA508")] == [outcome]
 
 
+def test_a_target_that_is_no_deployment_is_skipped_with_its_kind(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(kubeconfig_text(1))
+    document = hpa("consumer")
+    document["spec"]["scaleTargetRef"]["kind"] = "StatefulSet"
+
+    target = Cluster(kubeconfig, seconds=0.0).of_hpa(document).target
+
+    assert target.problem == "StatefulSet consumer is not a Deployment of apps/v1"
+
+
 def test_a_target_that_cannot_be_read_is_skipped() -> None:
     assert [check.outcome for check in of(found(), "KLA508")] == [Outcome.SKIPPED]
 
