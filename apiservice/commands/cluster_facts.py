@@ -72,7 +72,7 @@ class Cluster:
         return self._asked("GET", path, [("labelSelector", selector)] if selector else [])
 
     def _rights(self, service: Service) -> Iterator[Right]:
-        for group, resource, namespace in _created(service):
+        for group, resource, namespace in created(service):
             attributes = {"verb": "create", "group": group, "resource": resource, "namespace": namespace}
             yield Right(
                 resource, namespace, self._review("SelfSubjectAccessReview", {"resourceAttributes": attributes})
@@ -109,7 +109,7 @@ def _scaling_to_zero() -> Json:
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": DRY_RUN}, "spec": spec}
 
 
-def _created(service: Service) -> Iterator[tuple[str, str, str]]:
+def created(service: Service) -> Iterator[tuple[str, str, str]]:
     """Yields API group, resource and namespace of what the manifests create."""
     rights = "rbac.authorization.k8s.io"
     yield from (
@@ -118,4 +118,8 @@ def _created(service: Service) -> Iterator[tuple[str, str, str]]:
         (rights, "rolebindings", "kube-system"),
     )
     yield from (("", each, service.namespace) for each in ("serviceaccounts", "services", "secrets", "configmaps"))
+    yield from ((rights, each, service.namespace) for each in ("roles", "rolebindings"))
     yield "apps", "deployments", service.namespace
+    yield "coordination.k8s.io", "leases", service.namespace
+    yield "networking.k8s.io", "networkpolicies", service.namespace
+    yield "policy", "poddisruptionbudgets", service.namespace

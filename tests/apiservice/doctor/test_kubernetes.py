@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from apiservice.commands.cluster_facts import created
 from apiservice.commands.doctor import checks_of as examined
 from apiservice.doctor.check import Check, Outcome
 from apiservice.doctor.facts import LATE, Answer, ClusterFacts, text_of_selector
@@ -13,6 +14,7 @@ from apiservice.doctor.kubernetes import checks_of
 from apiservice.flags import DoctorFlags
 from apiservice.registration.api_service import Service
 from apiservice.tls.issuing import base64_of
+from local.manifests.check import MANIFESTS, load
 from tests.support.checks import broken, of, outcomes
 from tests.support.kubernetes.authorities import Authority, config_map_data
 from tests.support.kubernetes.hpas import expression
@@ -88,6 +90,16 @@ def test_a_release_of_another_name_is_recognised_by_its_service() -> None:
     checks = found(api_service=api_service(service="lag-kafka-lag-adapter"))
 
     assert [check.detail for check in of(checks, "KLA402")] == ["Service kafka-lag-adapter/lag-kafka-lag-adapter"]
+
+
+def test_the_rights_that_are_asked_for_are_those_that_the_manifests_need() -> None:
+    documents = [each for each in load(MANIFESTS / "base") if "resources" not in each]
+    needed = {(each["apiVersion"].rpartition("/")[0], each["kind"].lower()) for each in documents}
+    singular = {(group, resource.removesuffix("s")) for group, resource, _ in created(SERVICE)}
+
+    assert {(group, kind.removesuffix("y")) for group, kind in needed} == {
+        (group, resource.removesuffix("ie")) for group, resource in singular
+    }
 
 
 def test_a_kubeconfig_that_does_not_exist_is_found(tmp_path: Path) -> None:
