@@ -159,4 +159,4 @@ class Conditions:
 def _log(condition: Condition) -> None:
     level = logging.INFO if condition.status is ConditionStatus.TRUE else logging.WARNING
     details = f": {condition.details}" if condition.details else ""
-    logger.log(level, "%s: %s: %s%s", condition.subject, condition.reason, condition.message, details)
+    logger.log(level, "%s: %s: %s%s", one_line(condition.subject), condition.reason, condition.message, details)

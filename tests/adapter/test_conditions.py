@@ -71,6 +71,12 @@ def test_words_of_other_servers_are_printable_and_on_one_line(caplog: pytest.Log
         assert caplog.messages[-1].endswith(": it failed [31m[+]listening ok: it failed [31m[+]listening ok")
 
 
+def test_a_log_line_about_a_cluster_is_printable_and_on_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    Conditions().fails(TEAPOT, "Cold", "no fire", cluster="tea\n\udcff")
+
+    assert caplog.messages == ["teapot of cluster tea: Cold: no fire"]
+
+
 def test_of_the_words_of_other_servers_only_the_first_are_taken() -> None:
     assert one_line("no fire " * 1_000_000) == ("no fire " * 512).strip()
 

@@ -3,6 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from local.adapter import Adapter
@@ -12,17 +13,18 @@ from local.processes import wait_until
 from tests.support.real.asleep import WAIT_SECONDS, Consumer, Stage, consumer, hpa
 
 HASTY = (
-    "from apiservice.hpa_events import poster, states; states.SETTLED_SECONDS = 2.0; poster.LOOK_SECONDS = 1.0; "
+    "from apiservice.hpa_events import poster, states; states.SETTLED_SECONDS = 6.0; poster.LOOK_SECONDS = 1.0; "
     "from apiservice.__main__ import main; main()"
 )
-"""The installed command, which tells a state after 2 s."""
+"""The installed command, which tells a state after 6 s."""
 TYPO = "refunds-of-today"
 ABOVE, UNKNOWN = "MaxReplicasAbovePartitions", "GroupUnknown"
 
 
 @contextlib.contextmanager
 def adapter(stage: Stage) -> Iterator[Adapter]:
-    with stage.adapter((sys.executable, "-c", HASTY), events=True) as running:
+    """On a busy machine, a late cycle must not make a value unknown, which would be another Event."""
+    with replace(stage, max_age="60s").adapter((sys.executable, "-c", HASTY), events=True) as running:
         yield running
 
 

@@ -53,6 +53,7 @@ class Stage:
     home: Path
     prepared: set[str] = field(default_factory=set)
     """Names with a topic and a group that has read it. An adapter that runs sees a new topic after up to 30 s."""
+    max_age: str = "4s"
 
     def prepare(self, *names: str) -> None:
         for name in names:
@@ -85,7 +86,7 @@ class Stage:
     def settings(self, **autoscalers: bool) -> dict[str, Any]:
         return {
             "clusters": [{"name": "main", "bootstrapServers": self.kafka.bootstrap_servers.split(",")}],
-            "collection": {"interval": f"{INTERVAL_SECONDS:g}s", "maxAge": "4s"},
+            "collection": {"interval": f"{INTERVAL_SECONDS:g}s", "maxAge": self.max_age},
             "autoscalers": autoscalers,
         }
 
