@@ -119,7 +119,7 @@ class Collector(Repeating):
         return self._cycle.remembered(everything=everything)
 
     def ask_for(self, asked: Collection[AskedTopics], may_name: MayName, settings: Settings) -> None:
-        """Replaces what HPAs ask for, of which that counts whose groups their namespaces may name."""
+        """Replaces what HPAs ask for. Only groups that an HPA's namespace may name count."""
         follows_partitions = settings.autoscalers.max_replicas
         of_members = groups_of_members(self.name, asked, may_name)
         of_partitions = groups_of_partitions(self.name, asked if follows_partitions else (), may_name)

@@ -1,6 +1,6 @@
-"""How far a new client gets with each server of a cluster, and what every broker offers: for whoever looks for a fault.
+"""How far a new client gets with each server of a cluster, and what each broker offers, for troubleshooting.
 
-A cycle stops at the first server that answers; here, all are asked, each on a connection of its own."""
+A cycle stops at the first server that answers. Here, every server is asked, each on its own connection."""
 
 import socket
 from collections.abc import Iterator, Mapping

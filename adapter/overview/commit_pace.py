@@ -1,4 +1,4 @@
-"""How often the groups of a cluster commit, and how much: seen by whoever looks at each cycle's view."""
+"""How often the groups of a cluster commit, and how much, measured from the views of successive cycles."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

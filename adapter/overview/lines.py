@@ -34,7 +34,7 @@ class Attention(StrEnum):
 
 URGENCY = tuple(Attention)
 OTHERS = "(others)"
-"""Stands for groups of which only a broker that does not answer knows the names."""
+"""Stands for groups whose names only an unresponsive broker knows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""The lag of every group over the last hour, a value each minute: more than a cycle's ring can tell, in little memory.
+"""The lag of every group over the last hour, one value per minute.
 
-The ring keeps commits of ten minutes and, farther back, ever fewer of them; and only a read decides what a lag is, so a
-look at all groups that is due anyhow once a minute is kept instead."""
+The collector's ring does not reach that far: it keeps about ten minutes of commits. So all groups are read once a
+minute, by the same rules as any other read, and the results are kept."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -83,7 +83,7 @@ def _wished(hpa: Autoscaler) -> tuple[CapWish | None, str]:
 def limit_by(metrics: Metrics, hpa: Autoscaler, wish: CapWish, least: int) -> Limit:
     """Returns how many replicas can have a partition of what the HPA's metrics read, but never less than `least`.
 
-    Whatever is refused to the HPA, such as a hidden topic or an answer that is too old, leaves it unknown."""
+    The limit is unknown if any of these reads is refused, for example because a topic is hidden or too old."""
     if not hpa.metrics:
         return Limit(None, "the HPA has no metric that is served by this adapter")
     if not all(metric.names_group for metric in hpa.metrics):

@@ -29,7 +29,7 @@ PAUSE_SECONDS = 0.05
 ACTION = "ReadMetrics"
 
 _Key = tuple[str, str, str]
-"""Namespace, name and uid of an HPA: another one of the same name is told of anew."""
+"""Namespace, name and uid of an HPA. The uid tells apart an HPA and one that was created later under the same name."""
 
 
 class HpaEvents(Repeating):
@@ -87,8 +87,8 @@ class HpaEvents(Repeating):
         groups = list(self._readable_groups(hpa, metrics))
         for subject, state in states_of(hpa, values, most, groups).items():
             before = courses.get(subject)
-            courses[subject], has_to_be_told = next_of(before, state, now)
-            if has_to_be_told and self._is_leader():
+            courses[subject], must_be_reported = next_of(before, state, now)
+            if must_be_reported and self._is_leader():
                 is_change = before is not None and not before.is_new
                 self._events.post_state(regarded(hpa), subject, _text_of(state), is_change=is_change)
 

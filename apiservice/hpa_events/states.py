@@ -1,4 +1,4 @@
-"""Decides which states of an HPA are told, from values that say so themselves. Nothing here asks or posts anything."""
+"""Decides which states of an HPA are worth an Event. Pure: nothing here reads the cluster or posts."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,8 +9,7 @@ from apiservice.autoscalers.arithmetic import HpaValue
 from apiservice.autoscalers.autoscaler import Autoscaler
 
 SETTLED_SECONDS = 30.0
-"""A state must have lasted so long before it is told: longer than the first cycles of a process, and than one that has
-failed."""
+"""How long a state must last before it is reported: longer than a process takes to start, or a failed cycle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +28,22 @@ class Course:
     """Of the latest."""
     since: float
     """In seconds of the monotonic clock."""
-    told: str = ""
+    reported: str = ""
     """The latest reason that has lasted; empty: none has yet."""
 
     @property
     def is_new(self) -> bool:
-        return not self.told
+        return not self.reported
 
 
 def next_of(before: Course | None, state: State, now: float) -> tuple[Course, bool]:
-    """Returns the course with this state, and whether the state has to be told now.
+    """Returns the course with this state, and whether the state must be reported now.
 
-    That nothing is wrong is told only after something was."""
+    A state in which nothing is wrong is reported only after one in which something was."""
     course = before or Course(state.reason, now)
     if course.reason != state.reason:
-        course = Course(state.reason, now, course.told)
-    if course.told == state.reason or now - course.since < SETTLED_SECONDS:
+        course = Course(state.reason, now, course.reported)
+    if course.reported == state.reason or now - course.since < SETTLED_SECONDS:
         return course, False
     return Course(state.reason, course.since, state.reason), state.is_wrong or not course.is_new
 

@@ -21,24 +21,15 @@ from adapter.verdicts.required import (
     Demands,
     Promise,
     Promises,
-    Required,
     following_a_rise,
     required,
     required_of_all,
 )
 from adapter.verdicts.waits import beyond_flight
+from tests.support.demands import PROMISE, demand
 
-PROMISE = Promise(max_wait=30.0)
 S4 = 85_000 / 60
 """Messages per second, on 40 partitions, with members that read 100 each."""
-
-
-def demand(
-    arriving: Sequence[float], beyond: Sequence[float] | None = None, *, capacity: float = 100.0, **other: object
-) -> Demand:
-    waiting = np.array([0.0] * len(arriving) if beyond is None else beyond, float)
-    known = Demand(np.array(arriving, float), waiting, waiting, capacity, (len(arriving),))
-    return replace(known, **other)  # type: ignore[arg-type]  # the fields of Demand
 
 
 def number(known: Demand, promise: Promise = PROMISE) -> int:
@@ -259,67 +250,6 @@ def test_rates_raise_the_number_also_while_members_are_missing() -> None:
 
 def test_a_number_that_goes_on_after_a_restart_does_not_fall_before_the_members_are_known() -> None:
     assert required(0.0, demand([1.0] * 8, expected_members=6), PROMISE)[0].members == 6
-
-
-def stepped_up(read_after: float, read_before: float = 200.0) -> Required:
-    """From 2 members that read so much together to 4."""
-    course: Course | None = None
-    for now in range(0, 400, 10):
-        members, read = (2, read_before) if now < 60 else (4, read_after)
-        known = demand([90.0] * 4, [9000.0] * 4, members=members, expected_members=members, read=read)
-        found, course = required(float(now), known, PROMISE, course)
-    return found
-
-
-def test_members_that_read_no_more_than_fewer_are_taken_back_and_the_limit_is_named() -> None:
-    """What they write to or read from limits them."""
-    assert stepped_up(read_after=205.0)[:2] == (2, Basis.DOWNSTREAM)
-
-
-def test_members_that_read_more_stay() -> None:
-    assert stepped_up(read_after=390.0).members == 4
-
-
-def test_a_step_is_not_judged_if_nobody_knows_what_was_read_before_it() -> None:
-    assert stepped_up(read_after=300.0, read_before=math.nan).members == 4
-
-
-def test_members_that_read_all_that_arrives_are_not_limited_when_less_arrives() -> None:
-    """From 2 members that read 200 together to 4, and then only 120 arrive: they read no more than that."""
-    course: Course | None = None
-    for now in range(0, 400, 10):
-        members, read, rate = (2, 200.0, 90.0) if now < 60 else (4, 120.0, 30.0)
-        known = demand([rate] * 4, [9000.0] * 4, members=members, expected_members=members, read=read)
-        found, course = required(float(now), known, PROMISE, course)
-
-    assert found.basis is not Basis.DOWNSTREAM
-
-
-def test_members_that_read_all_that_arrives_are_not_limited_before_a_load_that_is_expected() -> None:
-    """4 members read the 220 that arrive; 360 are expected when the next member would read."""
-    before = Course(4, seen=4, step_members=2, step_read=210.0)
-    known = demand([90.0] * 4, [9000.0] * 4, members=4, expected_members=4, read=220.0)
-
-    assert required(300.0, replace(known, measured=np.full(4, 55.0)), PROMISE, before)[0].basis is not Basis.DOWNSTREAM
-    assert required(300.0, known, PROMISE, before)[0].basis is Basis.DOWNSTREAM
-
-
-def test_a_step_that_did_not_help_is_tried_again_later() -> None:
-    limited = Course(2, limit=2, limited_until=1000.0, seen=2)
-    known = demand([90.0] * 4, [9000.0] * 4, members=2, expected_members=2, read=200.0)
-
-    assert required(990.0, known, PROMISE, limited)[0].members == 2
-    assert required(1010.0, known, PROMISE, limited)[0].members == 4
-
-
-def test_a_step_that_did_not_help_is_tried_again_when_more_arrives() -> None:
-    limited = Course(2, limit=2, limited_until=1000.0, limited_rate=360.0, seen=2)
-
-    def members(rate: float) -> int:
-        known = demand([rate] * 4, [9000.0] * 4, members=2, expected_members=2, read=200.0)
-        return required(10.0, known, PROMISE, limited)[0].members
-
-    assert [members(rate) for rate in (90.0, 98.0, 100.0)] == [2, 2, 4]
 
 
 def followed(rates: Sequence[float], members: int, minutes: int, *, capacity: float = 100.0) -> list[int]:
