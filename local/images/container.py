@@ -30,10 +30,16 @@ END_SECONDS = 60.0
 NUMBERS = itertools.count(1)
 RUN = """
 mountpoint --quiet /sys/fs/cgroup/unified && umount /sys/fs/cgroup/unified
-files=$(BUILDAH mount "$1") && mount --bind "$files" "$2/rootfs" || exit
+files=$(BUILDAH mount "$1") && mkdir "$2/own" && mount -t tmpfs own "$2/own" || exit
+mkdir "$2/own/upper" "$2/own/work" && over="lowerdir=$files,upperdir=$2/own/upper,workdir=$2/own/work" || exit
+mount -t overlay overlay -o "$over" "$2/rootfs" 2>/dev/null || mount --bind "$files" "$2/rootfs" || exit
 exec crun --root "$2/state" --cgroup-manager cgroupfs run --bundle "$2" "$3"
 """
-"""crun 1.8 refuses to run where both versions of cgroups are mounted. All mounts end with this process's namespace."""
+"""crun 1.8 refuses to run where both versions of cgroups are mounted. All mounts end with this process's namespace.
+
+crun creates the mount points that the image lacks, so each container has a layer of its own above buildah's files:
+buildah mounts these in each namespace with the same working folder, which every mount empties, and a `mkdir` of another
+container fails at that moment. Where no overlay can be mounted on them, buildah uses none, and has no such folder."""
 # --kill-child: whatever ends this process ends all processes of the container.
 ISOLATED = ("unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c")
 
