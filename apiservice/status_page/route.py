@@ -1,9 +1,10 @@
-"""The routes of the HTTPS port: made in a thread of their own, once for all who ask at the same time."""
+"""The routes of the HTTPS port: pages are made in a thread of their own, and reused for whoever asks soon after."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from time import sleep
 
+from cachetools import TTLCache
 from fastapi import APIRouter, Response
 
 from adapter import clock
@@ -11,6 +12,7 @@ from adapter.conditions import Conditions
 from adapter.metrics.query import LAG
 from adapter.overview.trends import TrendsFollower
 from adapter.reload.live_metrics import LiveMetrics
+from adapter.settings.models import Settings
 from apiservice.api_group import EXTERNAL
 from apiservice.autoscalers.followed import Autoscalers
 from apiservice.http.replies import json_reply
@@ -25,6 +27,9 @@ REST = 2.0
 """How much longer than it has worked the thread rests before the next page: while it works, each read waits for the
 interpreter several times."""
 LONGEST_REST_SECONDS = 1.0
+REUSED_SECONDS = 10.0
+"""Numbers change once a cycle, which takes as long by default, and a page says when it was made."""
+MOST_REUSED = 16
 
 
 class StatusPage:
@@ -44,6 +49,10 @@ class StatusPage:
         self._trends = TrendsFollower(lambda: metrics.current)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="status-page")
         self._pages: SingleFlight[str | None, Response] = SingleFlight()
+        self._reused: TTLCache[str | None, tuple[Settings, Response]] = TTLCache(
+            MOST_REUSED, REUSED_SECONDS, timer=clock.monotonic
+        )
+        """With the settings, which say what a namespace may read."""
         self.under_way = 0
         self._rested_at = 0.0
         """Until then, the thread rests."""
@@ -60,10 +69,18 @@ class StatusPage:
         self._thread.shutdown(cancel_futures=True)
 
     async def _for_everything(self) -> Response:
-        return await self._pages.result(None, lambda: self._made(None))
+        return await self._page(None)
 
     async def _in_namespace(self, namespace: str) -> Response:
-        return await self._pages.result(namespace, lambda: self._made(namespace))
+        return await self._page(namespace)
+
+    async def _page(self, namespace: str | None) -> Response:
+        settings = self._metrics.settings
+        made_with, page = self._reused.get(namespace, (None, None))
+        if page is None or made_with is not settings:
+            page = await self._pages.result(namespace, lambda: self._made(namespace))
+            self._reused[namespace] = settings, page
+        return page
 
     async def _made(self, namespace: str | None) -> Response:
         if self.under_way >= MOST_AT_ONCE:

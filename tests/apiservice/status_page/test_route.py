@@ -36,9 +36,9 @@ class Door(House):
         given = settings(rules=[{"group": "billing", "namespaces": ["shop"]}])
         real = Metrics(given, store_of(view(ROWS, settings=given)), SteppedClock())
         hpas = SimpleNamespace(current=autoscalers(hpa("consumer", external(group="billing"))))
-        live = _Gated(self, real, given)
+        self.live = _Gated(self, real, given)
         self.page = StatusPage(
-            cast("LiveMetrics", live), cast("Autoscalers", hpas), Conditions(), "kafka-lag-adapter-0", "0.1.0"
+            cast("LiveMetrics", self.live), cast("Autoscalers", hpas), Conditions(), "kafka-lag-adapter-0", "0.1.0"
         )
         self.app = self.app_with(lambda _: (self.page.router,))
         self.gate.set()
@@ -152,6 +152,36 @@ def test_the_thread_rests_before_the_next_page(door: Door, monkeypatch: pytest.M
     monkeypatch.setattr(route, "REST", 1e9)
     monkeypatch.setattr(route, "LONGEST_REST_SECONDS", 3600.0)
 
-    assert [door.get("/status").code for _ in range(2)] == [200, 200]
+    assert [door.get(path).code for path in ("/status", AS_PAGE)] == [200, 200]
     assert slept[0] == 0.0
     assert 0.0 < slept[1] <= 3600.0
+
+
+def pages_made(door: Door) -> int:
+    return sum(name.startswith("status-page") for name in door.threads)
+
+
+def test_a_page_is_reused_for_a_while(door: Door) -> None:
+    bodies = {door.get("/status").body for _ in range(3)}
+
+    assert (pages_made(door), len(bodies)) == (1, 1)
+    door.get(AS_PAGE)
+    assert pages_made(door) == 2
+
+
+def test_a_page_that_is_too_old_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(route, "REUSED_SECONDS", 0.0)
+    door = Door()
+    for _ in range(2):
+        door.get("/status")
+    door.page.stop(5.0)
+
+    assert pages_made(door) == 2
+
+
+def test_no_page_outlives_the_settings_that_say_who_may_read_what(door: Door) -> None:
+    door.get(AS_PAGE.replace("shop", "mall"))
+    door.live.settings = settings()
+    door.get(AS_PAGE.replace("shop", "mall"))
+
+    assert pages_made(door) == 2
