@@ -17,7 +17,8 @@ NAME = "pages"
 PAGE = f"{EXTERNAL_METRICS}/namespaces/default/kafka_consumergroup_lag?output=html"
 HOW = (
     "The real server with 3 fake brokers of the tables above and default settings. One client asks for the status page "
-    "again as soon as it has it, which is made anew every 10 s; another one reads as in the tables above, one read every 10 ms, first without pages."
+    "again as soon as it has it, which is made anew every 10 s; another one reads as in the tables above, one read "
+    "every 10 ms, first without pages."
 )
 
 
