@@ -8,6 +8,7 @@ import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -25,6 +26,7 @@ FIRST_SERVICE_ADDRESS = "10.0.0.1"
 ISSUER = "https://kubernetes.default.svc"
 FRONT_PROXY = "front-proxy-client"
 TOKEN_SECONDS = 24 * 3600
+ACCOUNT_SECONDS = 60.0
 
 Manifest = Mapping[str, Any]
 
@@ -118,11 +120,15 @@ class ControlPlane:
         return self.kubeconfig(f"service-account-{namespace}-{name}", {"token": self.token_of(namespace, name)})
 
     def token_of(self, namespace: str, name: str) -> str:
-        """Returns a token of that existing service account, valid for a day."""
+        """Returns a token of that service account, valid for a day.
+
+        kube-controller-manager makes the account `default` some time after its namespace, so this waits for the
+        account. Raises RigError if it does not appear."""
+        account = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}"
+        wait_until(lambda: self.raw(account)[0] == HTTPStatus.OK, f"the account {namespace}/{name}", ACCOUNT_SECONDS)
         spec = {"audiences": [ISSUER], "expirationSeconds": TOKEN_SECONDS}
-        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-        return str(self.ask("POST", path, request)["status"]["token"])
+        return str(self.ask("POST", f"{account}/token", request)["status"]["token"])
 
     def path_of(self, document: Manifest) -> str:
         """Returns the path of this manifest's object at kube-apiserver; raises RigError for an unknown kind."""
