@@ -30,6 +30,7 @@ from adapter.verdicts.required import (
     Promise,
     Required,
     following_a_rise,
+    quick_window_of,
     required,
 )
 from adapter.verdicts.waits import beyond_flight
@@ -40,8 +41,6 @@ MOST_NAMED = 20
 """Partitions of one read that are named in the log."""
 FORGOTTEN_SECONDS = 600.0
 """After the last read."""
-QUICK_SECONDS, QUICK_CYCLES = 15.0, 2
-"""A load that rises is seen over so many seconds or cycles, whichever is longer."""
 LONGEST_WINDOW = 1.6
 """A rate covers at most so many times its window. A lag that is larger was there before."""
 LEARNED, HINT = "learned", "hint"
@@ -219,10 +218,6 @@ def _labels_of(pattern: Pattern) -> dict[str, str]:
     return {"forecast": "weekly" if forecast.by_weekday else "daily", "skill": f"{forecast.skill:.2f}"}
 
 
-def quick_window_of(interval: float) -> float:
-    return max(QUICK_SECONDS, QUICK_CYCLES * interval)
-
-
 def group_of(chosen: Selection) -> str:
     return chosen.view.layout.groups[chosen.totals.group[chosen.entries[0]]]
 
@@ -245,7 +240,7 @@ def _demand(
 ) -> Demand:
     view = chosen.view
     rows = np.concatenate([np.empty(0, np.intp), *topics])
-    past, quick = past_of(view.ring.ends, rows), quick_window_of(interval)
+    past, quick = past_of(view.ring.ends, rows), float(quick_window_of(interval))
     arriving = known_rates(chosen, rows, past, interval, what)
     lately = rates_by(past, quick - interval / 2)
     arriving = following_a_rise(arriving, lately.per_second, quick)
@@ -312,8 +307,11 @@ def _labels(chosen: Selection, rows: Indexes, found: Required) -> dict[str, str]
 
 def _said(chosen: Selection, rows: Indexes, found: Required, demand: Demand, course: Course) -> Iterator[str]:
     name = chosen.view.layout.name
-    for row in rows[found.hot[:MOST_NAMED]].tolist():
-        yield f"more arrives in {name(row)} than one member can read"
+    hot = found.hot[:MOST_NAMED]
+    # What is hot only by the forecast does not arrive yet.
+    is_now = demand.arriving_now[hot] > demand.capacity
+    for row, arrives in zip(rows[hot].tolist(), is_now.tolist(), strict=True):
+        yield f"more {'arrives' if arrives else 'is expected'} in {name(row)} than one member can read"
     for row in rows[found.still[:MOST_NAMED]].tolist():
         yield f"the commits of {name(row)} stand still"
     if found.basis is Basis.DOWNSTREAM:

@@ -14,6 +14,7 @@ from adapter.verdicts.required import (
     Promise,
     Promises,
     following_a_rise,
+    quick_window_of,
     required_of_all,
 )
 from adapter.verdicts.scalers import Lane, Views
@@ -50,7 +51,7 @@ class _Required:
             self._widths, self._divisions = views.widths, self._divided(views.widths)
         width = self._divisions.place.shape[1]
         lag, arriving, lately = (column[:, :width] for column in (views.lag, views.arriving, views.lately))
-        arriving = following_a_rise(arriving, lately, 2 * self._intervals)
+        arriving = following_a_rise(arriving, lately, quick_window_of(self._intervals))
         demands = Demands(
             arriving=arriving,
             lag=lag,

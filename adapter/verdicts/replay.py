@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from adapter.verdicts.controllers import DEFAULT_FLAGS, ControllerFlags
 from adapter.verdicts.load import MINUTE, Curves, arrived_between
 from adapter.verdicts.plant import Arrivals, Consumers, Messages, Plant
+from adapter.verdicts.required import quick_window_of
 from adapter.verdicts.scalers import Autoscaled, Given, Lane, Scaler, Views
 
 MOST_CELLS = 100_000
@@ -155,7 +156,7 @@ class _Replays:
         lanes, sampled = self._ruled, now - now % self._intervals
         weights, widths = self._plant.weights(lanes)
         arriving, lately = (
-            self._arriving(weights, sampled, seconds) for seconds in (RATE_SECONDS, 2 * self._intervals)
+            self._arriving(weights, sampled, seconds) for seconds in (RATE_SECONDS, quick_window_of(self._intervals))
         )
         total = arriving.sum(axis=1)
         exists = np.arange(weights.shape[1]) < widths[:, np.newaxis]

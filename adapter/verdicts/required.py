@@ -22,6 +22,8 @@ SHORTEST_SECONDS = 60.0
 """Messages that wait are worked off in no less: a quicker reaction overshoots, because new members need time."""
 CHANCE = 3.0
 """Standard deviations of a number of messages that come independently of one another."""
+QUICK_SECONDS, QUICK_CYCLES = 15.0, 2
+"""A load that rises is seen over so many seconds or cycles, whichever is longer."""
 CALMING = 1.05
 """The number falls only if the rates could grow by this factor without raising it again."""
 LONGEST_FREEZE_SECONDS = 300.0
@@ -91,6 +93,10 @@ class Demand:
     """The member that has each partition, from 0; negative: nobody. None: not known."""
     measured: Messages | None = None
     """What arrives now, where `arriving` is what is expected to; None: the same."""
+
+    @property
+    def arriving_now(self) -> Messages:
+        return self.arriving if self.measured is None else self.measured
 
 
 class Basis(StrEnum):
@@ -192,6 +198,10 @@ class Demands:
     owners: Indexes | None = None
     measured: Messages | None = None
 
+    @property
+    def arriving_now(self) -> Messages:
+        return self.arriving if self.measured is None else self.measured
+
     def among(self, rows: Indexes) -> "Demands":
         """Returns those of some groups."""
         return Demands(
@@ -232,6 +242,11 @@ class RequiredOfAll(NamedTuple):
     hot: Flags
     """Partitions of each group, as `Required` has them."""
     still: Flags
+
+
+def quick_window_of(interval: Messages | float) -> Messages:
+    """Returns the seconds over which a load that rises is seen, if offsets are read at this interval."""
+    return np.maximum(QUICK_SECONDS, QUICK_CYCLES * interval)
 
 
 def following_a_rise(arriving: Messages, lately: Messages, seconds: Messages | float) -> Messages:
@@ -386,7 +401,7 @@ def _judged(
     expected = courses.step_read * (1 + INEFFECTIVE * (demands.members / np.maximum(before, 1) - 1))
     # Members that read about as much as arrives and can be read are not limited further down, however little that is.
     # What is only expected cannot be read yet.
-    arriving = demands.arriving if demands.measured is None else demands.measured
+    arriving = demands.arriving_now
     keep_up = read >= (1 - INEFFECTIVE) * np.minimum(arriving, able).sum(axis=1)
     failed = is_due & is_lagging & (demands.members > before) & (read < expected) & ~keep_up
     return replace(

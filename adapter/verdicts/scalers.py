@@ -38,7 +38,7 @@ class Views:
     arriving: Messages
     """Messages per second in each partition, over the last minute."""
     lately: Messages
-    """The same over the last two samples."""
+    """The same over the last seconds (`quick_window_of`)."""
     read: Messages
     """Messages per second that each group read, over the last minute."""
     members: Counts

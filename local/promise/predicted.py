@@ -9,7 +9,7 @@ from adapter.verdicts.controllers import ControllerFlags, Controllers
 from adapter.verdicts.hpa import hpa_of
 from adapter.verdicts.owners import Assignor
 from adapter.verdicts.plant import Arrivals, Consumers, Messages, Plant
-from adapter.verdicts.required import Course, Demand, Promise, following_a_rise, required
+from adapter.verdicts.required import Course, Demand, Promise, following_a_rise, quick_window_of, required
 from adapter.verdicts.waits import beyond_flight
 from local.promise import scenario
 from local.promise.figures import Run
@@ -18,7 +18,7 @@ JOIN_SECONDS, PAUSE_SECONDS = 5, 2.0
 """Of a consumer as a process of this machine, after its start, and of a rebalance of a few of them."""
 RATE_SECONDS = 64
 """Over which the adapter has a rate at this interval."""
-QUICK_SECONDS = 16
+QUICK_SECONDS = int(quick_window_of(scenario.INTERVAL_SECONDS))
 """Over which it sees that a load rises."""
 DESCRIBED_SECONDS = 60
 """Between two looks at a group's members."""

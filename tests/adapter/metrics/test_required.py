@@ -297,6 +297,17 @@ def test_a_forecast_that_is_worth_too_little_is_shown_and_does_not_count() -> No
     assert reader.labels() == {"basis": "rates"}
 
 
+def test_a_partition_that_only_the_forecast_makes_hot_is_not_said_to_be_so_now() -> None:
+    """45 messages/s arrive in each partition and 108 are expected, and one member reads 100."""
+    reader = foretold(busier=2.4)
+    assert "hot" in reader.labels()
+    reader.metrics.look()
+    (foreseen,) = reader.conditions.current
+
+    assert "more is expected in orders/0 than one member can read" in foreseen.details
+    assert "arrives" not in foreseen.details
+
+
 def test_a_forecast_never_makes_the_required_number_smaller() -> None:
     reader = foretold(busier=0.5)
 

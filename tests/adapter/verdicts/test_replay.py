@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -164,6 +165,16 @@ class Watching:
     def values(self, views: Views) -> Messages:
         self.seen.append(views)
         return np.array([2.0])
+
+
+def test_a_rule_sees_a_rise_over_as_many_seconds_as_the_adapter_does() -> None:
+    """Two samples of 2 s would be shorter than its 15 s. When the load has been twice as large for 15 s, the latest
+    sample is a second old: it has seen that for 14 s, and one second of the load before."""
+    watching, often = Watching(), replace(TEN, interval_seconds=2.0)
+    load = Load(np.array([600.0, 1200.0]))
+    replayed([Lane(load, often, hpa(external(average="1"), most=4, behavior=AT_ONCE), rule=watching)])
+
+    assert watching.seen[4].lately.sum() == pytest.approx((14 * 20 + 10) / 15)
 
 
 def test_a_rule_sees_rates_lag_members_and_owners_and_decides() -> None:
