@@ -33,8 +33,6 @@ REPLICAS = 2
 START_SECONDS = 20
 """Of a consumer, as in a cluster that pulls its image."""
 SYNC_SECONDS, INTERVAL_SECONDS = 15, 2
-WINDOW_SECONDS = 120
-"""Of scaling down, for both: 300 s is the default, and longer than a wave's way down here."""
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -52,13 +50,15 @@ def settings(kafka: Kafka) -> dict[str, Any]:
         "collection": {"interval": f"{INTERVAL_SECONDS}s", "maxAge": "20s"},
         "rules": [
             {"group": BY_LAG, "topics": [TOPIC]},
-            {
-                "group": BY_PROMISE,
-                "topics": [TOPIC],
-                "objective": {"maxWait": f"{MAX_WAIT}s", "capacityHint": CAPACITY},
-            },
+            promise(),
         ],
     }
+
+
+def promise() -> dict[str, Any]:
+    """Returns the rule of docs/demand.md with these names."""
+    objective = {"maxWait": f"{MAX_WAIT}s", "capacityHint": CAPACITY}
+    return {"group": BY_PROMISE, "topics": [TOPIC], "objective": objective}
 
 
 def deployments(kafka: Kafka, records: Path) -> list[Manifest]:
@@ -67,7 +67,7 @@ def deployments(kafka: Kafka, records: Path) -> list[Manifest]:
 
 
 def hpas() -> list[Manifest]:
-    """Returns one on the lag, and the example for a promise with the names of this group."""
+    """Returns one on the lag, and the example for a promise with these names."""
     return [hpa(BY_LAG), hpa(BY_PROMISE)]
 
 
@@ -80,9 +80,6 @@ def hpa(group: str) -> Manifest:
         metric["metric"]["name"] = "kafka_consumergroup_lag"
         metric["target"]["averageValue"] = str(LAG_PER_REPLICA)
     spec["scaleTargetRef"]["name"] = group
-    spec["minReplicas"] = 1
-    spec["maxReplicas"] = PARTITIONS
-    spec["behavior"]["scaleDown"]["stabilizationWindowSeconds"] = WINDOW_SECONDS
     return {**example, "metadata": {"name": group, "namespace": NAMESPACE}, "spec": spec}
 
 
@@ -100,7 +97,10 @@ def _deployment(kafka: Kafka, group: str, records: Path) -> Manifest:
         "name": "consumer",
         "image": "none",  # the node runs the command on this machine
         "command": command,
-        "env": [{"name": "PYTHONPATH", "value": str(REPOSITORY)}],
+        "env": [
+            {"name": "PYTHONPATH", "value": str(REPOSITORY)},
+            {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        ],
     }
     labels = {"app": group}
     return {
