@@ -13,7 +13,7 @@ from adapter.verdicts.promised import Promised
 from adapter.verdicts.recent import Counts
 from adapter.verdicts.scalers import Lane, RuleOf
 from benchmarks.scaling.hpas import Json, average, down_after, hpa, value
-from benchmarks.scaling.rules import Alone, Flink, Keda, OfOne, Packed, Rate, by_weight
+from benchmarks.scaling.rules import Alone, Flink, Foreseen, Keda, OfOne, Packed, Rate, by_weight
 from benchmarks.scaling.workloads import Setting
 from local.manifests.check import MANIFESTS
 
@@ -101,6 +101,11 @@ def _oracle(setting: Setting) -> list[Lane]:
     return _given(setting, foreseen(setting))
 
 
+def _oracle_that_starts(setting: Setting) -> list[Lane]:
+    """Its replicas take as long to start as those of every other policy."""
+    return [_obeyed(setting, lambda _: Foreseen(foreseen(setting)))]
+
+
 def _by_lag(setting: Setting, *, is_value: bool) -> Iterator[Lane]:
     """A Value is compared with the lag of all members: here, of half as many as there are partitions."""
     for seconds in TARGET_SECONDS:
@@ -137,7 +142,7 @@ def _required(setting: Setting) -> list[Lane]:
     return [_scaled(setting, average(1), behavior, Promised(MAX_WAIT))]
 
 
-ORACLE, LAG, VALUE, REQUIRED = "oracle", "lag", "value", "required"
+ORACLE, STARTED, LAG, VALUE, REQUIRED = "oracle", "oracle-started", "lag", "value", "required"
 POLICIES = (
     Policy("fixed", "as many as partitions", _fixed),
     Policy(LAG, "HPA on lag, AverageValue, best of 21", lambda setting: list(_by_lag(setting, is_value=False))),
@@ -148,5 +153,6 @@ POLICIES = (
     Policy("packed", "bin packing by rate", lambda setting: _packed(setting, None)),
     Policy("packed-lag", "bin packing by rate and backlog", lambda setting: _packed(setting, 30.0)),
     Policy(REQUIRED, "`required_replicas`", _required),
+    Policy(STARTED, "the oracle, if its pods start, too", _oracle_that_starts),
     Policy(ORACLE, "oracle of the next minute", _oracle),
 )

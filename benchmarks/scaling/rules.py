@@ -11,8 +11,10 @@ from typing import Protocol
 import numpy as np
 
 from adapter.verdicts.assignment import UNKNOWN
+from adapter.verdicts.load import MINUTE
 from adapter.verdicts.owners import Owners
 from adapter.verdicts.plant import Consumers, Messages
+from adapter.verdicts.recent import Counts
 from adapter.verdicts.scalers import Lane, Views
 
 SYNC_SECONDS = 15.0
@@ -90,6 +92,16 @@ class Rate:
 
     def value(self, view: View) -> float:
         return float(view.arriving.sum())
+
+
+class Foreseen:
+    """Numbers that are known for each minute in advance."""
+
+    def __init__(self, members: Counts) -> None:
+        self._members = members
+
+    def value(self, view: View) -> float:
+        return float(self._members[min(int(view.now // MINUTE), len(self._members) - 1)])
 
 
 class Flink:

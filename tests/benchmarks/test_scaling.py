@@ -8,7 +8,7 @@ import pytest
 from adapter.verdicts.owners import Assignor
 from adapter.verdicts.plant import Consumers
 from benchmarks.scaling.picture import picture
-from benchmarks.scaling.policies import LAG, ORACLE, POLICIES, REQUIRED, foreseen
+from benchmarks.scaling.policies import LAG, ORACLE, POLICIES, REQUIRED, STARTED, foreseen
 from benchmarks.scaling.rules import Flink, Keda, Packed, View, by_weight
 from benchmarks.scaling.suite import Figures, Result, best_of, results_of
 from benchmarks.scaling.table import worse_in_both
@@ -88,6 +88,14 @@ def test_the_oracle_has_as_many_members_as_this_minute_and_the_next_one_need() -
     members = foreseen(setting("steps 40K and 110K"))
 
     assert members[[0, 28, 29, 30, 59, 60]].tolist() == [7, 7, 20, 20, 20, 7]
+
+
+def test_with_slow_pods_not_even_an_oracle_of_the_next_minute_has_a_tenth_of_a_lag_hpas_wait() -> None:
+    """Its replicas are late by what pods need beyond that minute."""
+    slow = results_of([setting(WAVE, Assignor.RANGE, 120.0)], [LAG, REQUIRED, STARTED])
+    lag, ours, foreseen = (figures(slow, policy).wait_p99 for policy in (LAG, REQUIRED, STARTED))
+
+    assert 0.1 * lag < foreseen < ours < lag
 
 
 @pytest.mark.parametrize(
