@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import TextIO
 
 from kafka import KafkaConsumer, TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord
+from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.errors import CommitFailedError, RetriableError
 
 logger = logging.getLogger(__name__)
@@ -68,6 +69,23 @@ def _waits_to(file: TextIO, batch: Batch) -> None:
     file.flush()
 
 
+class _Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python has no types
+    """Writes a line whenever the member loses its partitions or gets some: which of both, how many, and the time."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
+        self._write("revoked", revoked)
+
+    def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
+        self._write("assigned", assigned)
+
+    def _write(self, what: str, partitions: Collection[TopicPartition]) -> None:
+        self._file.write(f"{what} {len(partitions)} {time.time():.3f}\n")
+        self._file.flush()
+
+
 def main() -> None:
     arguments = _arguments()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -82,17 +100,21 @@ def main() -> None:
         return
     with contextlib.ExitStack() as running:
         consumer = running.enter_context(closing(_consumer(arguments)))
-        # One file for each process: those of pods that have ended count, too.
-        file = os.devnull if arguments.waits is None else arguments.waits / f"{time.time_ns()}-{os.getpid()}"
-        waits = running.enter_context(open(file, "w"))  # noqa: PTH123 - or no path
+        waits, rebalances = (running.enter_context(_record(arguments.waits, kind)) for kind in ("waits", "rebalances"))
         # A member that joins before it knows its topic assigns itself nothing, and may never be heard of again.
         consumer.partitions_for_topic(arguments.topic)
+        consumer.subscribe([arguments.topic], listener=_Rebalances(rebalances))
         consume(consumer, arguments.rate, ending.is_set, partial(_waits_to, waits))
+
+
+def _record(folder: Path | None, kind: str) -> TextIO:
+    """Opens a file for each process, named after its pod: those of pods that have ended count, too."""
+    name = f"{os.environ.get('POD', os.getpid())}.{time.time_ns()}.{kind}"
+    return open(os.devnull if folder is None else folder / name, "w")  # noqa: PTH123 - or no path
 
 
 def _consumer(arguments: argparse.Namespace) -> KafkaConsumer:
     return KafkaConsumer(
-        arguments.topic,
         bootstrap_servers=arguments.bootstrap_servers.split(","),
         group_id=arguments.group,
         client_id=arguments.client_id,
@@ -114,7 +136,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--client-id", default="consumer", help="consumer by default")
     parser.add_argument("--rate", type=float, default=100.0, help="messages per second, at most")
     parser.add_argument("--start-seconds", type=float, default=0.0, help="before it joins, as a large image takes")
-    parser.add_argument("--waits", type=Path, help="a folder for how long each message waited; default: none")
+    parser.add_argument(
+        "--waits", type=Path, help="a folder for how long each message waited, and rebalances; default: none"
+    )
     return parser.parse_args()
 
 

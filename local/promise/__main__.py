@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 
 import urllib3
@@ -23,7 +24,8 @@ from local.kafka.tools import create_topic
 from local.kubernetes.control_plane import ControlPlane, control_plane
 from local.kubernetes.node import node
 from local.processes import RigError, exit_on_sigterm, scratch, stop_all, wait_until
-from local.promise import scenario
+from local.promise import environment, scenario
+from local.promise.environment import Environment
 from local.promise.figures import Run, measured, table
 from local.promise.picture import picture
 from local.promise.predicted import predicted
@@ -61,19 +63,22 @@ def _show() -> None:
         plane = running.enter_context(control_plane(home / "kubernetes", hpa_sync_seconds=scenario.SYNC_SECONDS))
         running.enter_context(node(plane, home))
         running.enter_context(adapter(plane, home / "adapter", scenario.settings(brokers)))
-        runs = run(brokers, plane, home / "waits")
-    _report(runs)
+        runs, environment = run(brokers, plane, home / "waits")
+    _report(runs, environment)
 
 
-def run(brokers: Kafka, plane: ControlPlane, records: Path) -> dict[str, Run]:
-    """Returns what each group's consumers and replicas did while the load came."""
+def run(brokers: Kafka, plane: ControlPlane, records: Path) -> tuple[dict[str, Run], Environment]:
+    """Returns what the consumers and replicas of each group did while the load came, and what the machine was like."""
     plane.apply(scenario.deployments(brokers, records))
     wait_until(lambda: all(_ready(plane, group) for group in scenario.GROUPS), "the first consumers", READY_SECONDS)
     threading.Event().wait(scenario.START_SECONDS)
     plane.apply(scenario.hpas())
+    hpas_at = time.time()
     replicas: dict[str, list[int]] = {group: [] for group in scenario.GROUPS}
+    pods: dict[str, float] = {}
     begin = time.time()
     for second, rate in _load(brokers):
+        pods |= _pods(plane)
         for group, counts in replicas.items():
             counts.append(_replicas(plane, group))
         if second % 20 == 0:
@@ -83,7 +88,10 @@ def run(brokers: Kafka, plane: ControlPlane, records: Path) -> dict[str, Run]:
     with contextlib.suppress(RigError):
         # What still waits then has waited for longer than the table says.
         wait_until(lambda: all(_read(records / g) >= written for g in scenario.GROUPS), "the rest", DRAIN_SECONDS)
-    return {group: measured(records / group, begin, counts) for group, counts in replicas.items()}
+    runs = {group: measured(records / group, begin, counts) for group, counts in replicas.items()}
+    # The controller looks at a new HPA after one period.
+    first_sync = hpas_at + scenario.SYNC_SECONDS - begin
+    return runs, environment.measured([records / group for group in replicas], pods, first_sync)
 
 
 def _load(brokers: Kafka) -> Iterator[tuple[int, float]]:
@@ -103,9 +111,9 @@ def _load(brokers: Kafka) -> Iterator[tuple[int, float]]:
         producer.flush(timeout=READY_SECONDS)
 
 
-def _report(runs: dict[str, Run]) -> None:
+def _report(runs: dict[str, Run], measured_of: Environment) -> None:
     begin = float(scenario.LEVEL_SECONDS)
-    foreseen = {group: predicted(group) for group in scenario.GROUPS}
+    foreseen = {group: predicted(group, measured_of) for group in scenario.GROUPS}
     named = [(group, found[group].since(begin)) for group in scenario.GROUPS for found in (runs, foreseen)]
     heads = [f"{group}, {how}" for group in scenario.GROUPS for how in ("measured", "simulated")]
     print()
@@ -131,8 +139,14 @@ def _replicas(plane: ControlPlane, group: str) -> int:
     return int(deployment["spec"]["replicas"])
 
 
+def _pods(plane: ControlPlane) -> dict[str, float]:
+    """Returns when each was created, in seconds since the epoch."""
+    pods = (pod["metadata"] for pod in plane.get(f"/api/v1/namespaces/{scenario.NAMESPACE}/pods")["items"])
+    return {pod["name"]: datetime.fromisoformat(pod["creationTimestamp"]).timestamp() for pod in pods}
+
+
 def _read(folder: Path) -> int:
-    return len({tuple(line.split()[:2]) for file in folder.iterdir() for line in file.read_text().splitlines()})
+    return len({tuple(line.split()[:2]) for file in folder.glob("*.waits") for line in file.read_text().splitlines()})
 
 
 def _now() -> str:

@@ -56,7 +56,7 @@ class Run:
 def measured(folder: Path, begin: float, replicas: Sequence[int]) -> Run:
     """Reads what the consumers of one group wrote: the time of each commit and of each message before it, in seconds
     since the epoch. A message that two members have read counts with the later commit."""
-    lines = [line.split() for file in sorted(folder.iterdir()) for line in file.read_text().splitlines()]
+    lines = [line.split() for file in sorted(folder.glob("*.waits")) for line in file.read_text().splitlines()]
     latest: dict[tuple[str, str], tuple[float, float]] = {}
     for partition, offset, written, committed in (line for line in lines if len(line) == 4):
         latest[partition, offset] = float(written), float(committed)

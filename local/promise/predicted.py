@@ -1,9 +1,14 @@
-"""The same run in the simulator: the same load, consumers and HPAs, and nothing that was measured in it."""
+"""The same run in the simulator: the same load, consumers and HPAs, and what was measured of the machine."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
+from adapter.columns import NOT_KNOWN
+from adapter.lag.demand import rates_by
+from adapter.lag.ring import ENDS, NOT_SEEN, Track, extended, past_of
+from adapter.metrics.demand import window_of
 from adapter.verdicts.assignment import Sharing
 from adapter.verdicts.controllers import ControllerFlags, Controllers
 from adapter.verdicts.hpa import hpa_of
@@ -12,57 +17,83 @@ from adapter.verdicts.plant import Arrivals, Consumers, Messages, Plant
 from adapter.verdicts.required import Course, Demand, Promise, following_a_rise, quick_window_of, required
 from adapter.verdicts.waits import beyond_flight
 from local.promise import scenario
-from local.promise.figures import Run
+from local.promise.environment import Environment
+from local.promise.figures import Replicas, Run
 
-JOIN_SECONDS, PAUSE_SECONDS = 5, 2.0
-"""Of a consumer as a process of this machine, after its start, and of a rebalance of a few of them."""
-RATE_SECONDS = 64
-"""Over which the adapter has a rate at this interval."""
-QUICK_SECONDS = int(quick_window_of(scenario.INTERVAL_SECONDS))
-"""Over which it sees that a load rises."""
 DESCRIBED_SECONDS = 60
 """Between two looks at a group's members."""
+BEFORE_SECONDS = 90
+"""For so long the adapter has followed the topic when the load begins."""
+LANE = np.array([0])
+PARTS = np.arange(scenario.PARTITIONS)
+INTERVAL = scenario.INTERVAL_SECONDS
 
-Value = Callable[[int, Plant, Messages, int, int], float]
-"""Second, plant, what arrived in each second so far, members and replicas -> what the HPA reads; NaN: nothing."""
+Value = Callable[[int, Messages, int, int], float]
+"""Second, what waits in each partition, members and replicas -> what the HPA reads; NaN: nothing."""
 
 
-def predicted(group: str) -> Run:
+def predicted(group: str, environment: Environment | None = None) -> Run:
     """Returns what the simulator says of one of the groups."""
+    environment = environment or Environment()
     value = _lag if group == scenario.BY_LAG else _Required().value
-    rates = scenario.rates()
-    consumers = Consumers(
-        scenario.CAPACITY, (scenario.PARTITIONS,), Assignor.RANGE, pause_seconds=PAUSE_SECONDS, commit_seconds=0.2
-    )
-    controllers = Controllers(
-        [hpa_of({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", **_spec(group)})],
-        ControllerFlags(sync_seconds=scenario.SYNC_SECONDS),
-    )
-    wanted = [scenario.REPLICAS]
-    lane, share = np.array([0]), 1 / scenario.PARTITIONS
-    plant = Plant([consumers], np.zeros((1, scenario.PARTITIONS)), np.array(wanted))
-    waiting = np.zeros((len(rates), scenario.PARTITIONS))
+    rates, pods = scenario.rates(), _Pods(environment.starts)
+    plant = _plant(environment)
+    controllers = Controllers([hpa_of(scenario.hpa(group))], ControllerFlags(sync_seconds=scenario.SYNC_SECONDS))
+    waiting, replicas = np.zeros((len(rates), scenario.PARTITIONS)), np.zeros(len(rates), np.int64)
+    seen = waiting[0]
     for second, rate in enumerate(rates.tolist()):
-        plant.arrive(Arrivals(np.array([rate * share]), np.array([rate * share])))
-        delay = scenario.START_SECONDS + JOIN_SECONDS
-        members = min(wanted[-delay:]) if second else wanted[0]
-        plant.step(float(second + 1), 1.0, np.array([members]))
-        waiting[second] = plant.waiting(lane)[0]
-        replicas = wanted[-1]
-        if second % scenario.SYNC_SECONDS == 0:
-            milli = np.array([[np.ceil(1000 * value(second, plant, rates, members, replicas))]])
-            now = np.array([replicas])
-            replicas = int(controllers.sync(float(second), milli, now, now, now)[0])
-        wanted.append(replicas)
-    return _run(rates * share, waiting, wanted[1:])
+        if second % INTERVAL == 0:
+            seen = plant.waiting(LANE)[0]
+        if is_sync(second, environment):
+            milli = np.array([[np.ceil(1000 * value(second, seen, pods.members(second), pods.wanted))]])
+            now = np.array([pods.wanted])
+            pods.want(int(controllers.sync(float(second), milli, now, now, now)[0]), second)
+        each = rate / scenario.PARTITIONS
+        plant.arrive(Arrivals(np.array([each]), np.array([each])))
+        plant.step(float(second + 1), 1.0, np.array([pods.members(second)]))
+        waiting[second], replicas[second] = plant.waiting(LANE)[0], pods.wanted
+    return _run(rates / scenario.PARTITIONS, waiting, replicas)
 
 
-def _spec(group: str) -> dict[str, object]:
-    return {"spec": scenario.hpa(group)["spec"]}
+def is_sync(second: int, environment: Environment) -> bool:
+    first = round(environment.first_sync)
+    return second >= first and (second - first) % scenario.SYNC_SECONDS == 0
 
 
-def _lag(_second: int, plant: Plant, _rates: Messages, _members: int, _replicas: int) -> float:
-    return float(plant.lag[0] + plant.uncommitted[0])
+def _plant(environment: Environment) -> Plant:
+    consumers = Consumers(
+        scenario.CAPACITY,
+        (scenario.PARTITIONS,),
+        Assignor.RANGE,
+        pause_seconds=environment.pause,
+        commit_seconds=0.2,
+    )
+    return Plant([consumers], np.zeros((1, scenario.PARTITIONS)), np.array([scenario.REPLICAS]))
+
+
+class _Pods:
+    """Those of one group: of several that are made together, each takes as long as one of those that were measured.
+    The youngest are the first to go."""
+
+    def __init__(self, starts: tuple[float, ...]) -> None:
+        self._starts = np.array(starts)
+        self._joined_at = [-math.inf] * scenario.REPLICAS
+
+    @property
+    def wanted(self) -> int:
+        return len(self._joined_at)
+
+    def want(self, replicas: int, second: int) -> None:
+        more = replicas - self.wanted
+        ranks = (np.arange(max(more, 0)) + 0.5) / max(more, 1)
+        self._joined_at[replicas:] = (second + np.quantile(self._starts, ranks)).tolist()
+
+    def members(self, second: int) -> int:
+        return sum(at <= second for at in self._joined_at)
+
+
+def _lag(_second: int, waiting: Messages, _members: int, _replicas: int) -> float:
+    return float(waiting.sum())
 
 
 class _Required:
@@ -70,36 +101,42 @@ class _Required:
 
     def __init__(self) -> None:
         self._course: Course | None = None
-        self._members = scenario.REPLICAS
-        self._described_at = 0
+        self._members, self._described_at = scenario.REPLICAS, 0
+        self._ends = Track((), np.full(len(PARTS), NOT_KNOWN, np.int64), np.full(len(PARTS), NOT_SEEN))
+        self._read_at = -BEFORE_SECONDS
+        self._arrived = np.concatenate([[0.0], np.cumsum(scenario.rates())]) / scenario.PARTITIONS
 
-    def value(self, second: int, plant: Plant, rates: Messages, members: int, replicas: int) -> float:
-        if second < RATE_SECONDS:
-            return float("nan")
+    def value(self, second: int, waiting: Messages, members: int, replicas: int) -> float:
         if second - self._described_at >= DESCRIBED_SECONDS:
             self._members, self._described_at = members, second
-        usual, lately = (
-            np.full(scenario.PARTITIONS, rates[second - seconds : second].mean() / scenario.PARTITIONS)
-            for seconds in (RATE_SECONDS, QUICK_SECONDS)
-        )
-        arriving = following_a_rise(usual, lately, QUICK_SECONDS)
-        waiting = plant.waiting(np.array([0]))[0]
+        arriving = self._arriving(second)
         demand = Demand(
             arriving=arriving,
             lag=waiting,
-            beyond=beyond_flight(waiting, arriving, float(scenario.INTERVAL_SECONDS)),
+            beyond=beyond_flight(waiting, arriving, float(INTERVAL)),
             capacity=scenario.CAPACITY,
             partitions=(scenario.PARTITIONS,),
             sharing=Sharing.BY_TOPIC,
             members=self._members,
             expected_members=replicas,
         )
-        promise = Promise.of(scenario.MAX_WAIT, Sharing.BY_TOPIC, scenario.INTERVAL_SECONDS)
+        promise = Promise.of(scenario.MAX_WAIT, Sharing.BY_TOPIC, INTERVAL)
         found, self._course = required(float(second), demand, promise, self._course)
         return float(found.members)
 
+    def _arriving(self, second: int) -> Messages:
+        """The rates as the adapter computes them, by the log ends that it remembers."""
+        for at in range(self._read_at, second + 1, INTERVAL):
+            end = np.full(len(PARTS), int(self._arrived[max(at, 0)]))
+            received, is_read = np.full(len(PARTS), float(at)), np.ones(len(PARTS), np.bool_)
+            self._ends = extended(self._ends, float(at), end, received, is_read, ENDS)
+            self._read_at = at + INTERVAL
+        past, quick = past_of(self._ends, PARTS), float(quick_window_of(INTERVAL))
+        usual, lately = (rates_by(past, window - INTERVAL / 2).per_second for window in (window_of(INTERVAL), quick))
+        return following_a_rise(usual, lately, quick)
 
-def _run(arriving: Messages, waiting: Messages, replicas: list[int]) -> Run:
+
+def _run(arriving: Messages, waiting: Messages, replicas: Replicas) -> Run:
     """Messages of a partition are read in their order: the last one that was read in a second came when as many had
     arrived as are read by then."""
     arrived = np.concatenate([[0.0], np.cumsum(arriving)])
@@ -109,4 +146,4 @@ def _run(arriving: Messages, waiting: Messages, replicas: list[int]) -> Run:
     waits = now - np.interp(read, arrived, times)
     weights = np.diff(read, axis=0, prepend=0.0)
     is_read = weights > 0
-    return Run(np.array(replicas, np.int64), now[is_read], waits[is_read], weights[is_read])
+    return Run(replicas, now[is_read], waits[is_read], weights[is_read])

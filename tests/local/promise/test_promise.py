@@ -18,8 +18,8 @@ def foreseen() -> dict[str, Run]:
 
 
 def test_waits_are_read_from_all_consumers_and_a_message_that_was_read_twice_counts_once(tmp_path: Path) -> None:
-    (tmp_path / "one").write_text("0 0 100.0 101.0\n0 1 100.5 103.5\n")
-    (tmp_path / "two").write_text("0 1 100.5 110.5\n1 0 100.0 100.0\n0 2 10")
+    (tmp_path / "one.waits").write_text("0 0 100.0 101.0\n0 1 100.5 103.5\n")
+    (tmp_path / "two.waits").write_text("0 1 100.5 110.5\n1 0 100.0 100.0\n0 2 10")
 
     run = measured(tmp_path, 100.0, [2, 2, 3])
 
