@@ -27,6 +27,7 @@ from tests.support.history.written_history import START, sample, write
 from tests.support.samples import EPOCH, SteppedClock
 
 BILLING = Load("main", "billing", frozenset({"orders"}), "UTC")
+GROUP = "main", "billing"
 DAY = 86_400.0
 
 
@@ -46,10 +47,14 @@ def hourly(rates: list[float], until: float, group: str = "billing", topic: str 
         table = pa.table(
             {**columns, "hour": pa.array(hours, pa.timestamp("us", tz="UTC")), **numbers, "production_rate": values}
         )
-        sink = pa.BufferOutputStream()
-        pq.write_table(table, sink)
-        files[path] = sink.getvalue().to_pybytes()
+        files[path] = as_file(table)
     return files
+
+
+def as_file(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return bytes(sink.getvalue())
 
 
 @dataclass
@@ -145,14 +150,51 @@ def test_a_location_that_cannot_be_read_is_said_once_and_what_was_read_before_st
 def test_a_damaged_day_and_hours_of_others_do_not_count() -> None:
     rig = Rig()
     day = min(rig.files.contents)
-    sound = hours_of(rig.files, [BILLING], EPOCH)[BILLING]
+    sound = hours_of(rig.files, [GROUP], EPOCH)[GROUP].of(["orders"])
     rig.files.contents[day] = b"PAR1 torn"
-    start, rates = hours_of(rig.files, [BILLING], EPOCH)[BILLING]
-    mail = Load("main", "mail", frozenset({"orders"}), "UTC")
+    start, rates = hours_of(rig.files, [GROUP], EPOCH)[GROUP].of(["orders"])
 
     assert 0 < len(sound[0]) - len(start) <= 24
     assert len(start) == len(rates)
-    assert len(hours_of(rig.files, [mail], EPOCH)[mail][0]) == 0
+    for other in (("main", "mail"), ("west", "billing")):
+        assert len(hours_of(rig.files, [other], EPOCH)[other].start) == 0
+
+
+def test_an_hour_counts_only_if_the_production_of_every_topic_is_known() -> None:
+    """`refunds` has no row in the older hours, too few seconds in one, and no production in another one."""
+    day = datetime.fromtimestamp(EPOCH, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    times = [day + timedelta(hours=hour) for hour in range(4)]
+    rows = {
+        "cluster": ["main"] * 7,
+        "group": ["billing"] * 7,
+        "topic": ["orders"] * 4 + ["refunds"] * 3,
+        "hour": times + times[1:],
+        "produced": [1.0] * 5 + [None, 1.0],
+        "covered_seconds": [3600.0] * 6 + [60.0],
+        "production_rate": [10.0, 20.0, 30.0, 40.0, 5.0, 5.0, 5.0],
+    }
+    files = Tables(contents={f"hourly/{day:date=%Y-%m-%d}/hourly.parquet": as_file(pa.table(rows))})
+    hours = hours_of(files, [GROUP], EPOCH)[GROUP]
+
+    assert [hours.of([topic])[1].tolist() for topic in ("orders", "refunds")] == [[10, 20, 30, 40], [5]]
+    assert [each.tolist() for each in hours.of(["orders", "refunds"])] == [[times[1].replace(tzinfo=None)], [25]]
+    assert hours.of(["orders", "returns"])[1].tolist() == []
+
+
+def test_further_topics_and_zones_of_a_group_are_not_read_again() -> None:
+    rig = Rig()
+    rig.patterns.of(BILLING)
+    rig.patterns.turn()
+    reads, others = rig.files.reads, [BILLING._replace(zone="Asia/Kolkata"), BILLING._replace(topics=frozenset("ab"))]
+    for load in others:
+        rig.patterns.of(load)
+        rig.patterns.turn()
+    in_kolkata, of_others = (rig.patterns.of(load) for load in others)
+
+    assert rig.files.reads == reads
+    assert isinstance(in_kolkata, Pattern)
+    assert isinstance(of_others, str)
+    assert "in which all its topics are known" in of_others
 
 
 def test_the_hours_are_those_that_compact_makes(tmp_path: Path) -> None:
@@ -160,6 +202,6 @@ def test_the_hours_are_those_that_compact_makes(tmp_path: Path) -> None:
     ends = [10 * second + max(10 * (second - 3600), 0) for second in range(0, 7200, 60)]
     write(tmp_path, [sample(60 * at, end, end, interval_seconds=60.0) for at, end in enumerate(ends)])
     compacted(tmp_path)
-    _, rates = hours_of(Folder(tmp_path), [BILLING], START.timestamp() + DAY)[BILLING]
+    _, rates = hours_of(Folder(tmp_path), [GROUP], START.timestamp() + DAY)[GROUP].of(["orders"])
 
     assert rates.tolist() == pytest.approx([10, 20], rel=0.02)
