@@ -126,7 +126,8 @@ class Conditions:
 
     def forget(self, *, name: str | None = None, cluster: str | None = None) -> None:
         """Removes the conditions of this name, or of a cluster that is no longer read."""
-        with self._lock:
+        # Otherwise a change that is just being logged would bring one back.
+        with self._reporting, self._lock:
             for key in [key for key in self._current if key[0] == name or key[1] == cluster]:
                 del self._current[key]
 

@@ -2,6 +2,7 @@
 
 import logging
 from functools import partial
+from threading import Thread
 
 import pytest
 
@@ -90,3 +91,22 @@ def test_a_condition_has_changed_when_its_status_or_reason_last_did() -> None:
         times.append(conditions.current[0].changed_at)
 
     assert times == [0, 0, 2]
+
+
+def test_a_change_that_is_being_logged_does_not_bring_back_a_condition_that_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    conditions = Conditions()
+    forgetting = Thread(target=conditions.forget, kwargs={"cluster": "main"})
+
+    def forget(_record: logging.LogRecord) -> bool:
+        forgetting.start()
+        # It has to wait for the change, so this is how long a forgotten condition has time to come back.
+        forgetting.join(0.1)
+        return True
+
+    monkeypatch.setattr(logging.getLogger("adapter.conditions"), "filters", [forget])
+    conditions.fails(TEAPOT, "Cold", "there is no fire", cluster="main")
+    forgetting.join(30)
+
+    assert conditions.current == ()
