@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, get_args
 
 import yaml
@@ -46,11 +47,14 @@ def path_in_file(location: Location) -> str:
     return text.removeprefix(".")
 
 
+UNQUOTED = "string_unquoted"
+"""Ours, beside pydantic's kinds of problems."""
 REQUIREMENTS = {
     "model_type": "must be a mapping",
     "tuple_type": "must be a list",
     "string_type": "must be text",
     "string_unicode": "must be text",
+    UNQUOTED: "must be text; put it in quotes",
     "path_type": "must be the path of a file",
     "string_too_long": "must have at most {max_length} characters",
     "bool_type": "must be true or false",
@@ -67,32 +71,43 @@ REQUIREMENTS = {
 
 
 def problems_of(
-    error: ValidationError, model: type[BaseModel], may_hold_secrets: Callable[[Location], bool] = lambda _: False
+    error: ValidationError,
+    model: type[BaseModel],
+    may_hold_secrets: Callable[[Location], bool] = lambda _: False,
+    synonyms: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str, ...]:
     """Turns each of pydantic's problems into one sentence: the path in the file, then the problem.
 
-    Refused values are shown, except in places for which `may_hold_secrets` returns True."""
+    Refused values are shown, except in places for which `may_hold_secrets` returns True. `synonyms`: what others call
+    keys -> the key."""
     # A list whose items are all invalid is also reported as too short; drop that unless the list is empty in the file.
     problems = (one for one in error.errors(include_url=False) if one["type"] != "too_short" or not one["input"])
     return tuple(
-        f"{path_in_file(one['loc'])}: {_words_of(one, model, is_shown=not may_hold_secrets(one['loc']))}"
+        f"{path_in_file(one['loc'])}: {_words_of(one, model, synonyms, is_shown=not may_hold_secrets(one['loc']))}"
         for one in problems
     )
 
 
-def _words_of(problem: Mapping[str, Any], model: type[BaseModel], *, is_shown: bool) -> str:
+def _words_of(
+    problem: Mapping[str, Any], model: type[BaseModel], synonyms: Mapping[str, str], *, is_shown: bool
+) -> str:
     kind = problem["type"]
     match kind:
         case "extra_forbidden":
             # Without its value, which may be a secret.
             *place, key = problem["loc"]
-            return f"is not a known key{did_you_mean(str(key), _keys_at(place, model))}"
+            keys = _keys_at(place, model)
+            meant = synonyms.get(str(key))
+            return f"is not a known key{did_you_mean(meant if meant in keys else str(key), keys)}"
         case "missing":
             return "is missing"
         case "too_short" | "string_too_short":
             return "must not be empty"
         case "value_error":
             return str(problem["ctx"]["error"])
+        case "string_type" if isinstance(problem["input"], int | float):
+            # YAML reads 7, 1.0 and no as other things than text.
+            kind = UNQUOTED
     context = problem.get("ctx", {})
     requirement = REQUIREMENTS.get(kind, "is not valid").format(**context)
     near = did_you_mean(str(problem["input"]), re.findall("'([^']+)'", str(context.get("expected", ""))))

@@ -11,6 +11,16 @@ from adapter.settings.models import Settings
 
 BuiltIn = Mapping[str, str]
 """The name of each built-in metric -> the `value` of a named metric that has the same values."""
+NAMES_IN_KEDA = {
+    "consumerGroup": "group",
+    "topic": "topics",
+    "offsetResetPolicy": "offsetReset",
+    "lagThreshold": "lagPerReplica",
+    "activationLagThreshold": "activation",
+    "partitionLimitation": "partitions",
+    "failureThreshold": "after",
+}
+"""Fields of a ScaledObject that people copy -> the key that replaces each."""
 
 
 def load(path: Path, metrics: BuiltIn, *, opens_files: bool = True) -> Settings:
@@ -36,7 +46,9 @@ def parse(content: object, metrics: BuiltIn, *, opens_files: bool = True) -> Set
     try:
         settings = Settings.model_validate(content)
     except ValidationError as error:
-        raise SettingsInvalid((*problems_of(error, Settings, _may_hold_secrets), *contradictions)) from error
+        raise SettingsInvalid(
+            (*problems_of(error, Settings, _may_hold_secrets, NAMES_IN_KEDA), *contradictions)
+        ) from error
     if problems := (*contradictions, *(_problems_in_files(settings) if opens_files else ())):
         raise SettingsInvalid(problems)
     return settings

@@ -93,7 +93,7 @@ class Objective(types.SettingsPart):
 class Replicas(types.SettingsPart):
     """How many replicas a group should have. What KEDA's trigger `kafka` has as well has its name and default there."""
 
-    lag_per_replica: Annotated[types.Messages, Field(ge=1)] = 10
+    lag_per_replica: types.SomeMessages = 10
     max_wait: Wait | None = None
     """Instead of `lagPerReplica`: the number follows from what arrives."""
     capacity_hint: types.Rate | None = None

@@ -163,6 +163,8 @@ Rate = Annotated[
 TimeZone = Annotated[str, AfterValidator(_known_zone)]
 """A name such as Europe/Berlin."""
 Messages = Annotated[int, BeforeValidator(no_boolean), Field(ge=0, le=LARGEST_OFFSET)]
+SomeMessages = Annotated[int, BeforeValidator(no_boolean), Field(ge=1, le=LARGEST_OFFSET)]
+"""A separate range, so that an error names the least number."""
 SeriesLabel = Annotated[
     str,
     matching(

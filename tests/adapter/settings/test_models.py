@@ -137,7 +137,18 @@ def test_a_pattern_beyond_what_can_be_compiled_is_refused(pattern: str, words: s
             {"clusters": [samples.cluster("main") | {"security": {"mecanism": "PLAIN"}}]},
             "clusters[0].security.mecanism: is not a known key; did you mean 'mechanism'?",
         ),
-        ({"clusters": [samples.cluster("main") | {"name": 5}]}, "clusters[0].name: is 5; must be text"),
+        (
+            {"clusters": [samples.cluster("main") | {"name": 5}]},
+            "clusters[0].name: is 5; must be text; put it in quotes",
+        ),
+        (
+            {"rules": [{"group": "a", "offsetResetPolicy": "latest"}]},
+            "rules[0].offsetResetPolicy: is not a known key; did you mean 'offsetReset'?",
+        ),
+        (
+            {"rules": [{"consumerGroup": "a", "group": "a"}]},
+            "rules[0].consumerGroup: is not a known key; did you mean 'group'?",
+        ),
         ({"clusters": [samples.cluster("main") | {"name": b"\x80"}]}, "clusters[0].name: is b'\\x80'; must be text"),
         ({"metrics": [{"name": "x", "value": "lag"}]}, "metrics[0].group: is missing"),
         (

@@ -41,6 +41,7 @@ def test_the_text_of_a_scaled_object_is_understood() -> None:
     ("keys", "problem"),
     [
         ({"lagPerReplica": 0}, ".lagPerReplica: is 0; must be at least 1"),
+        ({"lagPerReplica": -1}, ".lagPerReplica: is -1; must be at least 1"),
         ({"lagPerReplica": True}, ".lagPerReplica: is True; must be a whole number"),
         ({"lagPerReplica": 1.5}, ".lagPerReplica: is 1.5; must be a whole number"),
         ({"activation": -1}, ".activation: is -1; must be at least 0"),
@@ -55,12 +56,21 @@ def test_the_text_of_a_scaled_object_is_understood() -> None:
             ": maxWait and excludePersistentLag cannot be used together",
         ),
         ({"lagPerReplicas": 5}, ".lagPerReplicas: is not a known key; did you mean 'lagPerReplica'?"),
+        ({"lagThreshold": 5}, ".lagThreshold: is not a known key; did you mean 'lagPerReplica'?"),
+        ({"activationLagThreshold": 5}, ".activationLagThreshold: is not a known key; did you mean 'activation'?"),
+        ({"partitionLimitation": "0"}, ".partitionLimitation: is not a known key; did you mean 'partitions'?"),
+        ({"consumerGroup": "a"}, ".consumerGroup: is not a known key"),
+        (
+            {"fallback": {"failureThreshold": 3, "after": "3m", "replicas": 6}},
+            ".fallback.failureThreshold: is not a known key; did you mean 'after'?",
+        ),
         ({"partitions": "3-1"}, ".partitions: is '3-1'; the range 3-1 ends before it begins"),
         (
             {"partitions": "0,"},
             ".partitions: is '0,'; must be numbers and ranges of at most 99999, such as '0-3,7'",
         ),
-        ({"partitions": 7}, ".partitions: is 7; must be text"),
+        ({"partitions": 7}, ".partitions: is 7; must be text; put it in quotes"),
+        ({"partitions": [7]}, ".partitions: is [7]; must be text"),
         (
             {"allowIdleConsumers": True, "limitToPartitionsWithLag": True},
             ": limitToPartitionsWithLag and allowIdleConsumers cannot be used together",
