@@ -72,7 +72,7 @@ class Collector(Repeating):
         self._interval = settings.collection.interval
         self._telemetry = telemetry
         self._clock = clock
-        self._brokers = Brokers(cluster, lambda request: telemetry.count_request(cluster.name, request))
+        self._brokers = Brokers(cluster, self._count_request)
         self._keep = keep
         self._is_serving = self._lacked_topic_ids = False
         self._watching = Watching(settings, cluster.name)
@@ -175,6 +175,11 @@ class Collector(Repeating):
 
     def end(self) -> None:
         self._brokers.close()
+
+    def _count_request(self, request: str) -> None:
+        # A loop that still hangs in a call would bring back the series of a cluster that is no longer read.
+        if not self._stopping.is_set():
+            self._telemetry.count_request(self.name, request)
 
     def _note(self, outcome: Outcome, started: float) -> None:
         self.trouble = some_of(sorted({failure.text for failure in outcome.failures}), most=10)

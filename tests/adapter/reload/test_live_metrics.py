@@ -33,11 +33,18 @@ def settings(*clusters: str, **parts: object) -> Settings:
 
 
 @pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def sent() -> dict[str, Callable[[str], None]]:
+    """What counts the requests to each cluster."""
+    return {}
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch, sent: dict[str, Callable[[str], None]]) -> list[str]:
     """The name of each cluster that was connected to; those named `down` do not answer."""
     names: list[str] = []
 
-    def make_brokers(cluster: Cluster, _: Callable[[str], None]) -> FakeBrokers:
+    def make_brokers(cluster: Cluster, count_request: Callable[[str], None]) -> FakeBrokers:
+        sent[cluster.name] = count_request
         world = kafka()
         world.topics |= {"trail": [1], "other": [2]}
         world.ends["trail", 0] = 8
@@ -258,6 +265,17 @@ def test_a_cluster_that_is_gone_leaves_no_series(live: LiveMetrics, telemetry: T
 
     assert not [labels for _, labels in samples_of(telemetry) if "eu" in labels]
     assert ("kafka_lag_adapter_age_seconds", frozenset({"main"})) in samples_of(telemetry)
+
+
+def test_a_loop_that_still_hangs_when_its_cluster_is_gone_brings_back_no_series(
+    live: LiveMetrics, telemetry: Telemetry, sent: dict[str, Callable[[str], None]]
+) -> None:
+    take_over(live, settings("main"))
+    for count_request in sent.values():
+        count_request("Metadata")
+
+    requests = {labels for name, labels in samples_of(telemetry) if name == "kafka_lag_adapter_broker_requests_total"}
+    assert requests == {frozenset({"main", "Metadata"})}
 
 
 def test_a_cluster_that_was_only_prepared_leaves_no_series(
