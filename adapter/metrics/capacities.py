@@ -73,14 +73,13 @@ class Capacities:
             self._add(((cluster, group), own) for group, own in windows.items() if own)
 
     def look(self, views: Iterable[ClusterView], wants: Wants, interval: float) -> None:
-        """Follows the latest views, whose cycles are `interval` seconds apart; call it every few seconds.
+        """Follows the latest views of all clusters, read every `interval` seconds; call it every few seconds.
 
         `wants` is the same object while the settings are the same."""
         with self._lock:
-            for view in views:
-                self._follow(view, wants, interval)
+            self._followed = {view.cluster: self._follow(view, wants, interval) for view in views}
 
-    def _follow(self, view: ClusterView, wants: Wants, interval: float) -> None:
+    def _follow(self, view: ClusterView, wants: Wants, interval: float) -> _Followed:
         before = self._followed.get(view.cluster)
         if before is None or before.layout is not view.layout or before.wants is not wants:
             before = _Followed(view.layout, wants, _rows_of(view.layout, wants), None)
@@ -97,7 +96,7 @@ class Capacities:
                     self._end(view.cluster, window)
                     window = None
             window = window or Saturation.begun(view.ring, before.rows, owners)
-        self._followed[view.cluster] = _Followed(view.layout, wants, before.rows, window)
+        return _Followed(view.layout, wants, before.rows, window)
 
     def _end(self, cluster: str, window: Saturation) -> None:
         to_epoch = self._clock.time() - self._clock.monotonic()

@@ -136,10 +136,9 @@ class LiveMetrics:
         self._demands.patterns = patterns
 
     def _look(self) -> float:
-        for cluster in self._current.collectors:
-            memory = self.memory.of(cluster)
-            if memory is not self._recalled.get(cluster):
-                self._recalled[cluster] = memory
+        recalled, self._recalled = self._recalled, {name: self.memory.of(name) for name in self._current.collectors}
+        for cluster, memory in self._recalled.items():
+            if memory is not recalled.get(cluster):
                 self._capacities.recall(cluster, {group: one.windows for group, one in memory.items()})
         self.current.look()
         return LOOK_SECONDS

@@ -65,6 +65,14 @@ def test_ten_windows_show_the_capacity() -> None:
     assert (learned.capacity.advised, learned.newest) == (50.0, EPOCH + 540)
 
 
+def test_nothing_is_held_of_a_cluster_that_is_no_longer_read() -> None:
+    following = Following()
+    following.go_on(2, "billing")
+    following.capacities.look([], following.wants, INTERVAL)
+
+    assert following.capacities._followed == {}
+
+
 def test_nothing_is_learned_of_groups_that_do_not_matter() -> None:
     following = Following()
     following.go_on(20, "mail")
