@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from adapter.command_line import new_command, run, version, whole_number
+from apiservice import signals
 from apiservice.flags import BootstrapServers, Config, DoctorFlags, Flags, Output, seconds
 
 app = new_command("Kafka consumer lag for the native Kubernetes autoscaler.")
@@ -19,12 +20,12 @@ app = new_command("Kafka consumer lag for the native Kubernetes autoscaler.")
 @app.command()
 def serve(**options: Any) -> None:  # noqa: ANN401 - see Flags
     """Read consumer lag from the brokers and serve it as external and custom metrics, until SIGTERM."""
-    flags = Flags(**options)
+    flags, asked_to_end = Flags(**options), signals.noted()
     from apiservice import serving  # noqa: PLC0415 - see above
     from apiservice.logs import log_to_stderr  # noqa: PLC0415 - see above
 
     log_to_stderr(flags.log_level, flags.log_format)
-    serving.run(flags, version())
+    serving.run(flags, version(), asked_to_end)
 
 
 serve.__signature__ = signature(Flags)  # type: ignore[attr-defined]  # typer makes the options of it

@@ -101,12 +101,13 @@ class Prepared:
     plain_socket: socket.socket
 
 
-def run(flags: Flags, version: str) -> None:
-    """Serves until a signal; raises SettingsInvalid with every problem of the flags and files."""
+def run(flags: Flags, version: str, asked_to_end: threading.Event) -> None:
+    """Serves until a signal, or ends soon if `asked_to_end` has noted one; raises SettingsInvalid with every problem of
+    the flags and files."""
     with contextlib.ExitStack() as stack:
         telemetry = Telemetry()
         telemetry.show_build(version)
-        is_hanging = _serve(_prepare(flags, stack), flags, telemetry, version)
+        is_hanging = _serve(_prepare(flags, stack), flags, telemetry, version, asked_to_end)
     if is_hanging:
         # The interpreter's exit would wait longer than we can: object-store libraries for pending requests, Python for
         # the threads of the upstream.
@@ -169,7 +170,7 @@ def _own_names() -> tuple[str, ...]:
     return (*service_names("kafka-lag-adapter", _own_namespace() or "default"), "localhost", "127.0.0.1")
 
 
-def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str) -> bool:
+def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str, asked_to_end: threading.Event) -> bool:
     """Serves until a signal; returns whether a thread still waits for the history's location or the upstream."""
     settings, client, tls, conditions = prepared.settings, prepared.client, prepared.tls, telemetry.conditions
     conditions.expect(LISTENING, AUTHENTICATION_SETTINGS, SERVING_CERTIFICATE)
@@ -238,7 +239,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
             Listener(prepared.secure_socket, api, tls.context),
             Listener(prepared.plain_socket, create_metrics_app(of_both_ports)),
         ),
-        Stages(on_started, on_stopping, end_of_collecting.start, flags.shutdown_delay_duration),
+        Stages(on_started, on_stopping, end_of_collecting.start, flags.shutdown_delay_duration, asked_to_end),
     )
     api.close()
     series.close()

@@ -9,6 +9,7 @@ import resource
 import signal
 import socket
 import ssl
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -80,6 +81,8 @@ class Stages:
     on_drained: Callable[[], None] = lambda: None
     drain_seconds: float = 0.0
     """From the signal until then: the time that others need to learn that this process is not ready."""
+    asked_to_end: threading.Event = field(default_factory=threading.Event)
+    """Set if a signal came before the listeners accept."""
 
 
 def serve(listeners: tuple[Listener, ...], stages: Stages) -> None:
@@ -88,7 +91,7 @@ def serve(listeners: tuple[Listener, ...], stages: Stages) -> None:
     A second signal kills."""
 
     async def serve_until_signal() -> None:
-        await serve_until(_first_signal(), listeners, stages)
+        await serve_until(_first_signal(stages.asked_to_end), listeners, stages)
 
     allow_open_files()
     uvloop.run(serve_until_signal())
@@ -114,8 +117,8 @@ async def serve_until(stopping: asyncio.Event, listeners: tuple[Listener, ...], 
             server.should_exit = True
 
 
-def _first_signal() -> asyncio.Event:
-    """Returns an event that the first signal sets; the second one has its default effect."""
+def _first_signal(asked_to_end: threading.Event) -> asyncio.Event:
+    """Returns an event that the first signal sets, or has set; the second one has its default effect."""
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
     numbers = (signal.SIGTERM, signal.SIGINT)
 
@@ -127,6 +130,8 @@ def _first_signal() -> asyncio.Event:
 
     for number in numbers:
         loop.add_signal_handler(number, stop)
+    if asked_to_end.is_set():
+        stop()
     return stopping
 
 

@@ -36,6 +36,22 @@ PATIENT = (
     "from apiservice.http import server; server.GRACE_SECONDS = 15.0; from apiservice.__main__ import main; main()",
 )
 """The command, which after a signal waits longer for callers that are still connected."""
+SIGNALLED = (
+    *(sys.executable, "-c"),
+    """
+import os, signal
+from apiservice import serving
+from apiservice.__main__ import main
+prepare = serving._prepare
+def signalled(*given):
+    os.kill(os.getpid(), signal.SIGHUP)
+    os.kill(os.getpid(), signal.SIGTERM)
+    return prepare(*given)
+serving._prepare = signalled
+main()
+""",
+)
+"""The command, which gets signals before it serves."""
 # Port 1 of the loopback: nobody listens there, and nothing of Kafka is needed here.
 ANYWHERE = ("--bootstrap-servers", "127.0.0.1:1", "--bind-address", "127.0.0.1", "--metrics-bind-address", "127.0.0.1")
 ANY_PORTS = ("--secure-port", "0", "--metrics-port", "0")
@@ -196,6 +212,17 @@ def test_sigterm_ends_with_status_0_in_time(tmp_path: Path, cluster: FakeCluster
     assert len(lines) > 3
     for line in lines:
         assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (INFO|WARNING) \S+: ", line), line
+
+
+def test_sigterm_before_it_serves_ends_it_as_any_other_does_and_sighup_does_not(tmp_path: Path) -> None:
+    """As the number 1 of a container, it would not even notice a signal that it does not handle."""
+    (tmp_path / "cluster").write_text(kubeconfig_text(1))
+    files = ("--kubeconfig", tmp_path / "cluster", "--cert-dir", tmp_path)
+    command = (*SIGNALLED, "serve", *ANYWHERE, *ANY_PORTS, *files)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr.splitlines()[-1].endswith(": stopped")
 
 
 def test_a_silent_api_server_means_live_but_not_ready(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What the first cycle of a process reads."""
 
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -64,6 +65,6 @@ def test_the_first_view_has_what_hpas_ask_for_although_the_api_server_lists_them
             metrics_bind_address="127.0.0.1",
             metrics_port=0,
         )
-        serving.run(flags, version="x")
+        serving.run(flags, "x", threading.Event())
 
     assert lags == [8]
