@@ -14,6 +14,7 @@ from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.events import Events
 from apiservice.hpa_events.poster import HpaEvents
 from apiservice.pods.values import PodsOf
+from apiservice.registration.api_service import Service
 
 
 class HpaWriters(NamedTuple):
@@ -53,11 +54,13 @@ def writers_for(
     is_leader: Callable[[], bool],
     objects: ClusterObjects,
     identity: str,
+    service: Service | None,
     telemetry: Telemetry,
 ) -> HpaWriters:
+    """`identity` is that of this process, `service` that of all replicas of this adapter."""
     conditions = telemetry.conditions
     events = Events(objects.create, identity, count=telemetry.count_event, merge=objects.merge, conditions=conditions)
-    writes = HpaWrites(objects, events, conditions)
+    writes = HpaWrites(objects, events, conditions, "" if service is None else service.place)
 
     def allowed() -> bool:
         return metrics.settings.autoscalers.events

@@ -194,7 +194,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str,
     page, reviews = StatusPage(metrics, autoscalers, conditions, identity, version, pods.of), ClusterReviews(client)
     callers, stopping = Callers(reviews), threading.Event()
     is_leader, objects = (lambda: True) if lease is None else lease.is_held, ClusterObjects(client)
-    writers = writers_for(autoscalers, metrics, pods.of, is_leader, objects, identity, telemetry)
+    writers = writers_for(autoscalers, metrics, pods.of, is_leader, objects, identity, prepared.service, telemetry)
     of_both_ports = health.routes(conditions, stopping, telemetry.exposition, series.router)
     replies, kinds = Replies(clock.monotonic), ClusterKinds(client)
     api = ApiServer(

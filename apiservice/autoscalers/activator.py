@@ -11,7 +11,14 @@ from functools import partial
 from adapter.errors import AdapterError
 from adapter.metrics.query import Metrics
 from apiservice.auth.cluster_settings import ClusterUnreachable
-from apiservice.autoscalers.annotations import ASLEEP_SINCE, SCALE_TO_ZERO, ZeroWish, zero_wish_of
+from apiservice.autoscalers.annotations import (
+    ASLEEP_BY,
+    ASLEEP_SINCE,
+    SCALE_TO_ZERO,
+    ZeroWish,
+    is_of_others,
+    zero_wish_of,
+)
 from apiservice.autoscalers.autoscaler import Autoscaler, ScaleTarget
 from apiservice.autoscalers.hpa_writes import HpaWrites
 from apiservice.autoscalers.rivals import Rivals
@@ -73,6 +80,8 @@ class Activator:
         due: dict[Step, list[Callable[[], bool]]] = {step: [] for step in Step}
         for key, hpa in asking.items():
             asked = asked_by(hpa, rivals, metrics, is_allowed=is_allowed)
+            if asked.wish is None and is_of_others(hpa.annotations, ASLEEP_BY, self._writes.owner):
+                continue
             state = self._states.setdefault(key, _State())
             step = self._decided(state, hpa, asked, metrics, is_leader=is_leader)
             if is_leader:
@@ -123,7 +132,7 @@ class Activator:
         if scale is None or not scale.replicas:
             return  # somebody else has scaled it to 0
         since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        if not self._writes.annotate(hpa, {ASLEEP_SINCE: since}, is_current=True):
+        if not self._writes.mark_asleep(hpa, since):
             return
         state.acted_on = hpa.version
         if self._writes.set_replicas(scale, 0):
@@ -131,7 +140,7 @@ class Activator:
             text = f"scaled {_target(hpa)} from {scale.replicas} to 0: no work for {wish.cooldown_seconds:g} s"
             self._writes.tell(hpa, ACTION, "ScaledToZero", text)
         else:
-            self._writes.annotate(hpa, {ASLEEP_SINCE: None})
+            self._writes.mark_awake(hpa)
             self._conflict(state, hpa, f"{_target(hpa)} was changed by others while it was being scaled to 0")
 
     def _wake(self, state: _State, hpa: Autoscaler, why: str) -> None:
@@ -141,7 +150,7 @@ class Activator:
             raise ClusterUnreachable(f"others keep changing {scale.path}", 409)
         if is_at_zero:
             self._writes.tell(hpa, ACTION, "ScaledFromZero", f"scaled {_target(hpa)} from 0 to {replicas}: {why}")
-        self._writes.annotate(hpa, {ASLEEP_SINCE: None})
+        self._writes.mark_awake(hpa)
         state.asleep, state.is_own_sleep, state.acted_on, state.conflicts = None, False, hpa.version, 0
 
     def _check(self, state: _State, hpa: Autoscaler) -> None:
@@ -149,7 +158,7 @@ class Activator:
         scale = self._writes.scale_of(hpa)
         if scale is not None and not scale.replicas:
             return
-        self._writes.annotate(hpa, {ASLEEP_SINCE: None})
+        self._writes.mark_awake(hpa)
         is_conflict, state.is_own_sleep, state.asleep = state.is_own_sleep, False, None
         state.acted_on = hpa.version if ASLEEP_SINCE in hpa.annotations else ""
         if is_conflict and scale is not None:

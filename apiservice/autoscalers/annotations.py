@@ -11,6 +11,8 @@ ANNOTATIONS = "kafka-lag-adapter/"
 """The prefix of those that are ours; others may be large."""
 ASLEEP_SINCE = f"{ANNOTATIONS}asleep-since"
 """Ours: while the target has 0 replicas because of the adapter."""
+ASLEEP_BY = f"{ANNOTATIONS}asleep-by"
+"""Ours: which adapter has put it to sleep, by its Service, as `NAMESPACE/NAME`."""
 SCALE_TO_ZERO = f"{ANNOTATIONS}scale-to-zero"
 COOLDOWN = f"{ANNOTATIONS}cooldown"
 ACTIVATION = f"{ANNOTATIONS}activation"
@@ -18,6 +20,8 @@ MAX_REPLICAS = f"{ANNOTATIONS}max-replicas"
 MAX_REPLICAS_CEILING = f"{ANNOTATIONS}max-replicas-ceiling"
 MAX_REPLICAS_BEFORE = f"{ANNOTATIONS}max-replicas-before"
 """Ours: `maxReplicas` as it was before it followed the partitions."""
+MAX_REPLICAS_BY = f"{ANNOTATIONS}max-replicas-by"
+"""Ours: which adapter has changed it, as above."""
 BY_PARTITIONS = "partitions"
 SHADOW = f"{ANNOTATIONS}shadow"
 """Whether the required number of replicas is followed beside the HPA."""
@@ -29,6 +33,13 @@ COOLDOWN_SECONDS = 300.0
 LONGEST_COOLDOWN_SECONDS = 86_400.0
 COUNT = re.compile(r"[1-9][0-9]{0,8}")
 NUMBER = re.compile(r"(?P<whole>[0-9]{1,15})(?:\.(?P<milli>[0-9]{1,3}))?")
+
+
+def is_of_others(annotations: Mapping[str, str], by: str, owner: str) -> bool:
+    """Whether another adapter than this owner has left a mark. What nothing asks this one for is then not undone.
+
+    `by`: the annotation that names the adapter; a mark without it is anybody's."""
+    return annotations.get(by, owner) != owner
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,15 @@ from functools import partial
 from adapter.errors import AdapterError
 from adapter.metrics.partitions import Readable
 from adapter.metrics.query import Metrics
-from apiservice.autoscalers.annotations import COUNT, MAX_REPLICAS, MAX_REPLICAS_BEFORE, CapWish, cap_wish_of
+from apiservice.autoscalers.annotations import (
+    COUNT,
+    MAX_REPLICAS,
+    MAX_REPLICAS_BEFORE,
+    MAX_REPLICAS_BY,
+    CapWish,
+    cap_wish_of,
+    is_of_others,
+)
 from apiservice.autoscalers.autoscaler import NAMES_NO_GROUP, Autoscaler
 from apiservice.autoscalers.cap import UNKNOWN, Limit, Smaller, limit_of, maximum_of, smaller_of
 from apiservice.autoscalers.followed import Place
@@ -44,7 +52,7 @@ class Capper:
             # What is written by an HPA as it was is refused, so a watch that is late does no harm.
             if wish is not None:
                 self._writes.tried(hpa, partial(self._keep, hpa, maximum_of(hpa, limit, smaller, now)))
-            elif not refusal and MAX_REPLICAS_BEFORE in hpa.annotations:
+            elif not refusal and MAX_REPLICAS_BEFORE in hpa.annotations and not self._is_of_others(hpa):
                 self._writes.tried(hpa, partial(self._restore, hpa))
 
     # -- apply -----------------------------------------------------------------------------------
@@ -70,7 +78,10 @@ class Capper:
                 text = f"maxReplicas was {hpa.maximum} and is {former} again: it no longer follows the partitions"
                 self._writes.tell(hpa, ACTION, "MaxReplicasRestored", text)
         else:
-            self._writes.annotate(hpa, {MAX_REPLICAS_BEFORE: None}, is_current=True)
+            self._writes.annotate(hpa, {MAX_REPLICAS_BEFORE: None, MAX_REPLICAS_BY: None}, is_current=True)
+
+    def _is_of_others(self, hpa: Autoscaler) -> bool:
+        return is_of_others(hpa.annotations, MAX_REPLICAS_BY, self._writes.owner)
 
 
 def _wished(hpa: Autoscaler) -> tuple[CapWish | None, str]:

@@ -2,14 +2,20 @@
 
 Only one replica of the adapter writes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from adapter import clock
 from adapter.metrics.query import Metrics
 from adapter.repeating import Repeating
 from adapter.settings.models import AutoscalerChanges
 from apiservice.autoscalers.activator import Activator
-from apiservice.autoscalers.annotations import ASLEEP_SINCE, MAX_REPLICAS_BEFORE
+from apiservice.autoscalers.annotations import (
+    ASLEEP_BY,
+    ASLEEP_SINCE,
+    MAX_REPLICAS_BEFORE,
+    MAX_REPLICAS_BY,
+    is_of_others,
+)
 from apiservice.autoscalers.capper import Capper
 from apiservice.autoscalers.followed import Autoscalers
 from apiservice.autoscalers.hpa_writes import HpaWrites
@@ -21,8 +27,8 @@ IDLE_SECONDS = 2.0
 LOOK_SECONDS = 10.0
 """Without new values, HPAs are looked at this often: annotations change as well."""
 
-MARKS = (ASLEEP_SINCE, MAX_REPLICAS_BEFORE)
-"""Annotations that say what must be undone."""
+MARKS = {ASLEEP_SINCE: ASLEEP_BY, MAX_REPLICAS_BEFORE: MAX_REPLICAS_BY}
+"""Annotations that say what must be undone -> the one that names the adapter that has to."""
 
 
 class Changes(Repeating):
@@ -64,7 +70,7 @@ class Changes(Repeating):
     def look(self) -> None:
         """Looks at every HPA once and does what is due."""
         hpas = [hpa for hpa in self._autoscalers.current if hpa.annotations]
-        self._has_marks = any(mark in hpa.annotations for hpa in hpas for mark in MARKS)
+        self._has_marks = any(self._has_mark(hpa.annotations) for hpa in hpas)
         if not self.is_needed:
             return
         is_leader, allowed = self._is_leader(), self._allowed()
@@ -73,3 +79,7 @@ class Changes(Repeating):
         self._activator.look(hpas, rivals, metrics, is_allowed=allowed.scale_to_zero, is_leader=is_leader)
         self._capper.look(hpas, metrics, is_allowed=allowed.max_replicas, is_leader=is_leader)
         self._writes.end_round()
+
+    def _has_mark(self, annotations: Mapping[str, str]) -> bool:
+        owner = self._writes.owner
+        return any(mark in annotations and not is_of_others(annotations, by, owner) for mark, by in MARKS.items())

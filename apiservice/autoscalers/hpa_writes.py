@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from adapter.conditions import AUTOSCALER_CHANGES, Conditions
 from apiservice.auth.cluster_settings import ClusterUnreachable
-from apiservice.autoscalers.annotations import MAX_REPLICAS_BEFORE
+from apiservice.autoscalers.annotations import ASLEEP_BY, ASLEEP_SINCE, MAX_REPLICAS_BEFORE, MAX_REPLICAS_BY
 from apiservice.autoscalers.autoscaler import Autoscaler
 from apiservice.cluster_api.connection import Json
 from apiservice.cluster_api.objects import ClusterObjects
@@ -24,7 +24,9 @@ NOT_WRITTEN = "what annotations of HPAs ask for cannot be written"
 class HpaWrites:
     """One thread calls it, in rounds: `begin_round`, then any number of `tried`, then `end_round`."""
 
-    def __init__(self, objects: ClusterObjects, events: Events, conditions: Conditions) -> None:
+    def __init__(self, objects: ClusterObjects, events: Events, conditions: Conditions, owner: str = "") -> None:
+        """`owner`: this adapter's Service, as `NAMESPACE/NAME`; without one, its marks are anybody's."""
+        self.owner = owner
         self._objects = objects
         self._events = events
         self._conditions = conditions
@@ -84,6 +86,14 @@ class HpaWrites:
             metadata["resourceVersion"] = hpa.version
         return self._noted(self._objects.merge(path_of(hpa), {"metadata": metadata}))
 
+    def mark_asleep(self, hpa: Autoscaler, since: str) -> bool:
+        """Returns False if the HPA has changed since it was read."""
+        return self.annotate(hpa, {ASLEEP_SINCE: since, **self._signed(ASLEEP_BY)}, is_current=True)
+
+    def mark_awake(self, hpa: Autoscaler) -> bool:
+        is_signed = self.owner or ASLEEP_BY in hpa.annotations
+        return self.annotate(hpa, {ASLEEP_SINCE: None, **({ASLEEP_BY: None} if is_signed else {})})
+
     def apply_maximum(self, hpa: Autoscaler, maximum: int, before: str | None) -> bool:
         """Applies `maxReplicas`, and its former value as an annotation; without one, the annotation goes.
 
@@ -91,7 +101,7 @@ class HpaWrites:
         value."""
         metadata: Json = {"name": hpa.name, "namespace": hpa.namespace, "resourceVersion": hpa.version}
         if before is not None:
-            metadata["annotations"] = {MAX_REPLICAS_BEFORE: before}
+            metadata["annotations"] = {MAX_REPLICAS_BEFORE: before, **self._signed(MAX_REPLICAS_BY)}
         document = {
             "apiVersion": "autoscaling/v2",
             "kind": "HorizontalPodAutoscaler",
@@ -99,6 +109,9 @@ class HpaWrites:
             "spec": {"maxReplicas": maximum},
         }
         return self._noted(self._objects.apply(path_of(hpa), document, force=False, manager=MAX_REPLICAS_MANAGER))
+
+    def _signed(self, by: str) -> dict[str, str]:
+        return {by: self.owner} if self.owner else {}
 
     def _noted(self, is_written: bool) -> bool:  # noqa: FBT001 - passed through
         self._has_written |= is_written

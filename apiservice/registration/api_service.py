@@ -37,6 +37,11 @@ class Service:
     port: int
 
     @property
+    def place(self) -> str:
+        """What distinguishes this adapter from others in the cluster."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
     def owner(self) -> str:
         """The ClusterRole with which the APIService is deleted."""
         return f"{self.name}-registration"

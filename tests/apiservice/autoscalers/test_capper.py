@@ -14,7 +14,7 @@ from adapter.metrics.problems import ValueUnavailable
 from adapter.metrics.query import Metrics
 from adapter.settings.models import AutoscalerChanges
 from adapter.verdicts.assignment import Sharing
-from apiservice.autoscalers.annotations import MAX_REPLICAS, MAX_REPLICAS_BEFORE, MAX_REPLICAS_CEILING
+from apiservice.autoscalers.annotations import MAX_REPLICAS, MAX_REPLICAS_BEFORE, MAX_REPLICAS_BY, MAX_REPLICAS_CEILING
 from apiservice.autoscalers.cap import LOWER_SECONDS
 from apiservice.autoscalers.changes import Changes
 from apiservice.autoscalers.followed import Autoscalers
@@ -62,6 +62,8 @@ class World:
     allowed: AutoscalerChanges = field(default_factory=lambda: AutoscalerChanges.model_validate({"maxReplicas": True}))
     is_leader: bool = True
     conditions: Conditions = field(default_factory=Conditions)
+    owner: str = ""
+    """The adapter's Service."""
 
     def __post_init__(self) -> None:
         document = hpa("consumer", ORDERS)
@@ -69,6 +71,10 @@ class World:
         document["metadata"] |= {"annotations": {MAX_REPLICAS: "partitions"}, "uid": "u-1", "managedFields": []}
         self.objects.put(HPA, document)
         self.own(MAX_REPLICAS_MANAGER)
+        self.begin()
+
+    def begin(self) -> None:
+        """Starts a process, which remembers nothing."""
         self.autoscalers = Autoscalers(lambda: SERVED, lambda _: None)
         self.events = Events(self.objects.create, "pod-1", self.clock)
         self.changes = Changes(
@@ -76,7 +82,7 @@ class World:
             lambda: cast("Metrics", self.metrics),
             lambda: self.allowed,
             lambda: self.is_leader,
-            HpaWrites(cast("ClusterObjects", self.objects), self.events, self.conditions),
+            HpaWrites(cast("ClusterObjects", self.objects), self.events, self.conditions, self.owner),
             self.clock,
         )
 
@@ -258,6 +264,21 @@ def test_the_former_number_returns_when_the_settings_no_longer_allow_it(world: W
 
     assert (world.maximum, world.before) == (1, None)
     assert not world.changes.is_needed
+
+
+def test_what_another_adapter_has_changed_is_not_restored(world: World) -> None:
+    world.owner = "blue/lag"
+    world.begin()
+    world.look()
+    assert world.document["metadata"]["annotations"][MAX_REPLICAS_BY] == "blue/lag"
+    for owner, left in (("green/lag", (3, "1")), ("blue/lag", (1, None))):
+        world.owner, world.allowed = owner, AutoscalerChanges()
+        world.begin()
+        world.look(10)
+        world.look(10)
+
+        assert (world.maximum, world.before) == left
+    assert MAX_REPLICAS_BY not in world.document["metadata"]["annotations"]
 
 
 def test_without_permission_by_the_settings_nothing_is_written(world: World) -> None:

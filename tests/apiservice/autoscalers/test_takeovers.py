@@ -2,7 +2,9 @@
 
 import pytest
 
-from tests.support.kubernetes.activating import COOLDOWN_SECONDS, SLEEP, WAKE, World, lag
+from adapter.settings.models import AutoscalerChanges
+from apiservice.autoscalers.annotations import ASLEEP_BY
+from tests.support.kubernetes.activating import COOLDOWN_SECONDS, HPA, SLEEP, WAKE, World, lag
 from tests.support.kubernetes.hpas import LAG
 
 
@@ -112,3 +114,33 @@ def test_a_changed_hpa_is_not_put_to_sleep_by_what_it_was(world: World) -> None:
     world.look(10)
 
     assert world.writes() == []
+
+
+def test_what_another_adapter_put_to_sleep_is_woken_by_work_and_by_nothing_else(world: World) -> None:
+    """Such as one with other settings in another namespace."""
+    world.owner, allowed = "blue/lag", world.allowed
+    world.begin()
+    world.sleep()
+    assert world.objects.kept[HPA]["metadata"]["annotations"][ASLEEP_BY] == "blue/lag"
+
+    world.owner, world.allowed = "green/lag", AutoscalerChanges()
+    world.begin()
+    world.look_for(60)
+    assert (world.objects.written, world.changes.is_needed) == ([], False)
+
+    world.allowed, world.metrics.answers = allowed, {LAG: lag(1)}
+    world.look()
+    assert (world.replicas, world.is_marked) == (1, False)
+    assert ASLEEP_BY not in world.objects.kept[HPA]["metadata"]["annotations"]
+
+
+def test_an_adapter_wakes_what_it_put_to_sleep_itself_when_the_settings_no_longer_allow_it(world: World) -> None:
+    world.owner = "blue/lag"
+    world.begin()
+    world.sleep()
+    world.allowed = AutoscalerChanges()
+    world.begin()
+    world.look(10)
+    world.look(10)
+
+    assert (world.replicas, world.is_marked) == (1, False)

@@ -49,6 +49,8 @@ class World:
     conditions: Conditions = field(default_factory=Conditions)
     is_shown: bool = True
     """Whether the watch shows what has been written."""
+    owner: str = ""
+    """The adapter's Service."""
 
     def __post_init__(self) -> None:
         document = hpa("consumer", ORDERS)
@@ -67,7 +69,7 @@ class World:
             lambda: cast("Metrics", self.metrics),
             lambda: self.allowed,
             lambda: self.is_leader,
-            HpaWrites(cast("ClusterObjects", self.objects), self.events, self.conditions),
+            HpaWrites(cast("ClusterObjects", self.objects), self.events, self.conditions, self.owner),
             self.clock,
         )
 

@@ -69,7 +69,8 @@ class FakeObjects:
         if kept["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
             return False
         annotations = kept["metadata"]["annotations"]
-        annotations.pop("kafka-lag-adapter/max-replicas-before", None)
+        for mark in ("before", "by"):
+            annotations.pop(f"kafka-lag-adapter/max-replicas-{mark}", None)
         annotations |= metadata.get("annotations", {})
         kept["spec"] |= document["spec"]
         self.put(path, kept)
