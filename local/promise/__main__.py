@@ -8,11 +8,12 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
+import numpy as np
 import urllib3
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
@@ -26,7 +27,7 @@ from local.kubernetes.node import node
 from local.processes import RigError, exit_on_sigterm, scratch, stop_all, wait_until
 from local.promise import environment, scenario
 from local.promise.environment import Environment
-from local.promise.figures import Run, measured, table
+from local.promise.figures import FIGURES, Run, measured, median, table
 from local.promise.picture import picture
 from local.promise.predicted import predicted
 
@@ -35,6 +36,7 @@ PARTS = ("kafka", "control-plane")
 READY_SECONDS = 60.0
 DRAIN_SECONDS = 40.0
 """After the load, for what still waits."""
+COMPARED = ("replica-seconds", "wait p99")
 INTERRUPTED = 128 + signal.SIGINT
 
 
@@ -113,20 +115,33 @@ def _load(brokers: Kafka) -> Iterator[tuple[int, float]]:
 
 def _report(runs: dict[str, Run], measured_of: Environment) -> None:
     begin = float(scenario.LEVEL_SECONDS)
-    foreseen = {group: predicted(group, measured_of) for group in scenario.GROUPS}
-    named = [(group, found[group].since(begin)) for group in scenario.GROUPS for found in (runs, foreseen)]
-    heads = [f"{group}, {how}" for group in scenario.GROUPS for how in ("measured", "simulated")]
+    foreseen = {group: [run.since(begin) for run in predicted(group, measured_of)] for group in scenario.GROUPS}
+    real = {group: [run.since(begin)] for group, run in runs.items()}
+    columns = [
+        (group, how, found[group])
+        for group in scenario.GROUPS
+        for how, found in (("measured", real), ("simulated", foreseen))
+    ]
     print()
-    for line in table([(head, one) for head, (_, one) in zip(heads, named, strict=True)]):
+    for line in table([(f"{group}, {how}", found) for group, how, found in columns]):
         print(line)
     print()
     for group in scenario.GROUPS:
-        real, simulated = (found[group].since(begin).replica_seconds for found in (runs, foreseen))
-        print(f"{group}: the simulator's replica-seconds differ by {simulated / real - 1:+.0%} from the measured ones.")
+        for name in COMPARED:
+            print(_difference(group, name, real[group], foreseen[group]))
     FOLDER.mkdir(exist_ok=True)
     file = FOLDER / "replicas-and-waits.svg"
     file.write_text(picture(*(runs[group] for group in scenario.GROUPS)))
     print(f"The picture: {file}")
+
+
+def _difference(group: str, name: str, real: Sequence[Run], foreseen: Sequence[Run]) -> str:
+    figure, form = FIGURES[name]
+    least, most = (form.format(float(np.quantile([figure(run) for run in foreseen], at))) for at in (0.1, 0.9))
+    share = median(foreseen, figure) / median(real, figure) - 1
+    return (
+        f"{group}: {name} as simulated differs by {share:+.0%} from the measured one ({least} to {most} in most runs)."
+    )
 
 
 def _ready(plane: ControlPlane, group: str) -> bool:

@@ -1,6 +1,6 @@
 """What a run shows: how long messages waited, by their timestamps, and how many replicas there were."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,15 +65,24 @@ def measured(folder: Path, begin: float, replicas: Sequence[int]) -> Run:
     return Run(counts, committed_at - begin, committed_at - written_at, np.ones(len(written_at)))
 
 
-def table(runs: Sequence[tuple[str, Run]]) -> list[str]:
-    """Returns lines for people: a column for each run."""
-    rows = [
-        ("", *(name for name, _ in runs)),
-        ("replica-seconds", *(f"{run.replica_seconds:,.0f}" for _, run in runs)),
-        ("wait p50", *(f"{run.wait(50):.1f} s" for _, run in runs)),
-        ("wait p99", *(f"{run.wait(99):.1f} s" for _, run in runs)),
-        ("longest wait", *(f"{run.wait(100):.1f} s" for _, run in runs)),
-        ("changes of the replicas", *(f"{run.changes}" for _, run in runs)),
-    ]
+def median(runs: Sequence[Run], figure: Callable[[Run], float]) -> float:
+    return float(np.median([figure(run) for run in runs]))
+
+
+FIGURES: Mapping[str, tuple[Callable[[Run], float], str]] = {
+    "replica-seconds": (lambda run: run.replica_seconds, "{:,.0f}"),
+    "wait p50": (lambda run: run.wait(50), "{:.1f} s"),
+    "wait p95": (lambda run: run.wait(95), "{:.1f} s"),
+    "wait p99": (lambda run: run.wait(99), "{:.1f} s"),
+    "longest wait": (lambda run: run.wait(100), "{:.1f} s"),
+    "changes of the replicas": (lambda run: run.changes, "{:.0f}"),
+}
+
+
+def table(columns: Sequence[tuple[str, Sequence[Run]]]) -> list[str]:
+    """Returns lines for people: a column for each kind of run, with the median of its runs."""
+    rows = [("", *(name for name, _ in columns))]
+    for name, (figure, form) in FIGURES.items():
+        rows.append((name, *(form.format(median(runs, figure)) for _, runs in columns)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -12,47 +12,60 @@ from adapter.metrics.demand import window_of
 from adapter.verdicts.assignment import Sharing
 from adapter.verdicts.controllers import ControllerFlags, Controllers
 from adapter.verdicts.hpa import hpa_of
-from adapter.verdicts.owners import Assignor
-from adapter.verdicts.plant import Arrivals, Consumers, Messages, Plant
+from adapter.verdicts.owners import Assignor, owners_table
+from adapter.verdicts.plant import Messages
 from adapter.verdicts.required import Course, Demand, Promise, following_a_rise, quick_window_of, required
 from adapter.verdicts.waits import beyond_flight
 from local.promise import scenario
 from local.promise.environment import Environment
-from local.promise.figures import Replicas, Run
+from local.promise.figures import Run
+from local.promise.readers import BATCH_SECONDS, Readers
 
+RUNS = 15
 DESCRIBED_SECONDS = 60
 """Between two looks at a group's members."""
 BEFORE_SECONDS = 90
 """For so long the adapter has followed the topic when the load begins."""
-LANE = np.array([0])
 PARTS = np.arange(scenario.PARTITIONS)
 INTERVAL = scenario.INTERVAL_SECONDS
+BATCHES = round(1 / BATCH_SECONDS)
+"""In a second."""
+OWNERS = owners_table((scenario.PARTITIONS,), Assignor.RANGE)
 
 Value = Callable[[int, Messages, int, int], float]
 """Second, what waits in each partition, members and replicas -> what the HPA reads; NaN: nothing."""
 
 
-def predicted(group: str, environment: Environment | None = None) -> Run:
-    """Returns what the simulator says of one of the groups."""
-    environment = environment or Environment()
-    value = _lag if group == scenario.BY_LAG else _Required().value
-    rates, pods = scenario.rates(), _Pods(environment.starts)
-    plant = _plant(environment)
+def predicted(group: str, environment: Environment | None = None, number: int = RUNS) -> list[Run]:
+    """Returns what the simulator says of one of the groups, several times.
+
+    Nobody knows when cycles of the adapter begin, which members get which partitions, and which pods start a little
+    later than others. Where the decision of an HPA is a close one, that decides between two courses."""
+    return [_predicted(group, environment or Environment(), np.random.default_rng(seed)) for seed in range(number)]
+
+
+def _predicted(group: str, environment: Environment, chance: np.random.Generator) -> Run:
+    value = _lag if group == scenario.BY_LAG else _Required(chance).value
+    rates, pods = scenario.rates(), _Pods(environment.starts, chance)
+    readers = Readers(scenario.CAPACITY, OWNERS, environment.pause, chance)
     controllers = Controllers([hpa_of(scenario.hpa(group))], ControllerFlags(sync_seconds=scenario.SYNC_SECONDS))
-    waiting, replicas = np.zeros((len(rates), scenario.PARTITIONS)), np.zeros(len(rates), np.int64)
-    seen = waiting[0]
-    for second, rate in enumerate(rates.tolist()):
-        if second % INTERVAL == 0:
-            seen = plant.waiting(LANE)[0]
-        if is_sync(second, environment):
-            milli = np.array([[np.ceil(1000 * value(second, seen, pods.members(second), pods.wanted))]])
-            now = np.array([pods.wanted])
-            pods.want(int(controllers.sync(float(second), milli, now, now, now)[0]), second)
-        each = rate / scenario.PARTITIONS
-        plant.arrive(Arrivals(np.array([each]), np.array([each])))
-        plant.step(float(second + 1), 1.0, np.array([pods.members(second)]))
-        waiting[second], replicas[second] = plant.waiting(LANE)[0], pods.wanted
-    return _run(rates / scenario.PARTITIONS, waiting, replicas)
+    replicas, written, due = np.zeros(len(rates), np.int64), 0, 0.0
+    cycle_at = round(chance.uniform(0, INTERVAL) * BATCHES)
+    seen = readers.waiting
+    for batch in range(len(rates) * BATCHES):
+        now, second = batch * BATCH_SECONDS, batch // BATCHES
+        if batch % (INTERVAL * BATCHES) == cycle_at:
+            seen = readers.waiting
+        if batch % BATCHES == 0 and is_sync(second, environment):
+            milli = np.array([[np.ceil(1000 * value(second, seen.astype(float), len(pods.members(now)), pods.wanted))]])
+            there = np.array([pods.wanted])
+            pods.want(int(controllers.sync(now, milli, there, there, there)[0]), now)
+        replicas[second] = pods.wanted
+        due += rates[second] / BATCHES
+        readers.write(now, [message % scenario.PARTITIONS for message in range(written, int(due))])
+        written = int(due)
+        readers.read(now, pods.members(now))
+    return Run(replicas, np.array(readers.committed_at), np.array(readers.waits), np.ones(len(readers.waits)))
 
 
 def is_sync(second: int, environment: Environment) -> bool:
@@ -60,36 +73,27 @@ def is_sync(second: int, environment: Environment) -> bool:
     return second >= first and (second - first) % scenario.SYNC_SECONDS == 0
 
 
-def _plant(environment: Environment) -> Plant:
-    consumers = Consumers(
-        scenario.CAPACITY,
-        (scenario.PARTITIONS,),
-        Assignor.RANGE,
-        pause_seconds=environment.pause,
-        commit_seconds=0.2,
-    )
-    return Plant([consumers], np.zeros((1, scenario.PARTITIONS)), np.array([scenario.REPLICAS]))
-
-
 class _Pods:
-    """Those of one group: of several that are made together, each takes as long as one of those that were measured.
-    The youngest are the first to go."""
+    """Those of one group. They take as long to start as one of those that were measured; the youngest are the first to
+    go. Kafka sorts members by ids that nobody chooses."""
 
-    def __init__(self, starts: tuple[float, ...]) -> None:
-        self._starts = np.array(starts)
-        self._joined_at = [-math.inf] * scenario.REPLICAS
+    def __init__(self, starts: tuple[float, ...], chance: np.random.Generator) -> None:
+        self._starts, self._chance = starts, chance
+        self._pods = [(-math.inf, chance.random()) for _ in range(scenario.REPLICAS)]
+        """When each joins its group, and its id."""
 
     @property
     def wanted(self) -> int:
-        return len(self._joined_at)
+        return len(self._pods)
 
-    def want(self, replicas: int, second: int) -> None:
-        more = replicas - self.wanted
-        ranks = (np.arange(max(more, 0)) + 0.5) / max(more, 1)
-        self._joined_at[replicas:] = (second + np.quantile(self._starts, ranks)).tolist()
+    def want(self, replicas: int, now: float) -> None:
+        # One rebalance brings in all that start at the same time.
+        joined_at = now + float(self._chance.choice(self._starts))
+        self._pods[replicas:] = [(joined_at, self._chance.random()) for _ in range(self.wanted, replicas)]
 
-    def members(self, second: int) -> int:
-        return sum(at <= second for at in self._joined_at)
+    def members(self, now: float) -> list[float]:
+        """Returns the ids of those that have joined, in order."""
+        return sorted(each for joined_at, each in self._pods if joined_at <= now)
 
 
 def _lag(_second: int, waiting: Messages, _members: int, _replicas: int) -> float:
@@ -99,16 +103,17 @@ def _lag(_second: int, waiting: Messages, _members: int, _replicas: int) -> floa
 class _Required:
     """The number that the adapter serves, by what it sees every few seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, chance: np.random.Generator) -> None:
         self._course: Course | None = None
-        self._members, self._described_at = scenario.REPLICAS, 0
+        self._members, self._described_at = scenario.REPLICAS, -chance.uniform(0, DESCRIBED_SECONDS)
         self._ends = Track((), np.full(len(PARTS), NOT_KNOWN, np.int64), np.full(len(PARTS), NOT_SEEN))
         self._read_at = -BEFORE_SECONDS
         self._arrived = np.concatenate([[0.0], np.cumsum(scenario.rates())]) / scenario.PARTITIONS
 
     def value(self, second: int, waiting: Messages, members: int, replicas: int) -> float:
         if second - self._described_at >= DESCRIBED_SECONDS:
-            self._members, self._described_at = members, second
+            self._members = members
+            self._described_at += DESCRIBED_SECONDS * ((second - self._described_at) // DESCRIBED_SECONDS)
         arriving = self._arriving(second)
         demand = Demand(
             arriving=arriving,
@@ -126,7 +131,7 @@ class _Required:
 
     def _arriving(self, second: int) -> Messages:
         """The rates as the adapter computes them, by the log ends that it remembers."""
-        for at in range(self._read_at, second + 1, INTERVAL):
+        for at in range(self._read_at, second - INTERVAL // 2 + 1, INTERVAL):
             end = np.full(len(PARTS), int(self._arrived[max(at, 0)]))
             received, is_read = np.full(len(PARTS), float(at)), np.ones(len(PARTS), np.bool_)
             self._ends = extended(self._ends, float(at), end, received, is_read, ENDS)
@@ -134,16 +139,3 @@ class _Required:
         past, quick = past_of(self._ends, PARTS), float(quick_window_of(INTERVAL))
         usual, lately = (rates_by(past, window - INTERVAL / 2).per_second for window in (window_of(INTERVAL), quick))
         return following_a_rise(usual, lately, quick)
-
-
-def _run(arriving: Messages, waiting: Messages, replicas: Replicas) -> Run:
-    """Messages of a partition are read in their order: the last one that was read in a second came when as many had
-    arrived as are read by then."""
-    arrived = np.concatenate([[0.0], np.cumsum(arriving)])
-    times = np.arange(len(arrived), dtype=np.float64)
-    read = np.maximum(arrived[1:, np.newaxis] - waiting, 0.0)
-    now = np.broadcast_to(times[1:, np.newaxis], read.shape)
-    waits = now - np.interp(read, arrived, times)
-    weights = np.diff(read, axis=0, prepend=0.0)
-    is_read = weights > 0
-    return Run(replicas, now[is_read], waits[is_read], weights[is_read])

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from local.promise import scenario
-from local.promise.figures import Run, measured, table
+from local.promise.figures import FIGURES, Run, measured, table
 from local.promise.picture import picture
 from local.promise.predicted import predicted
 
 
 @pytest.fixture(scope="module")
 def foreseen() -> dict[str, Run]:
-    return {group: predicted(group) for group in scenario.GROUPS}
+    return {group: predicted(group, number=1)[0] for group in scenario.GROUPS}
 
 
 def test_waits_are_read_from_all_consumers_and_a_message_that_was_read_twice_counts_once(tmp_path: Path) -> None:
@@ -71,10 +71,19 @@ def test_both_hpas_differ_only_in_what_they_read() -> None:
 
 
 def test_the_table_has_a_column_for_each_run(foreseen: dict[str, Run]) -> None:
-    lines = table([("a", foreseen[scenario.BY_LAG]), ("b", foreseen[scenario.BY_PROMISE])])
+    lines = table([("a", [foreseen[scenario.BY_LAG]]), ("b", [foreseen[scenario.BY_PROMISE]])])
 
     assert lines[0].split() == ["a", "b"]
-    assert [line.strip().split("  ")[0] for line in lines[1:4]] == ["replica-seconds", "wait p50", "wait p99"]
+    assert [line.strip().split("  ")[0] for line in lines[1:]] == list(FIGURES)
+
+
+def test_of_several_runs_the_table_shows_the_median() -> None:
+    runs = [
+        Run(np.array([count]), np.zeros(1), np.array([wait]), np.ones(1)) for count, wait in ((1, 3), (2, 9), (9, 4))
+    ]
+
+    assert [line.split()[-1] for line in table([("a", runs)])[1:2]] == ["2"]
+    assert [line.split()[-2] for line in table([("a", runs)])[2:4]] == ["4.0", "4.0"]
 
 
 def test_the_picture_is_svg_with_both_courses_in_two_charts(foreseen: dict[str, Run]) -> None:
