@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from types import MappingProxyType
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,6 +153,67 @@ class Reading(NamedTuple):
         return Reading(self.arriving[rows], self.capacity[rows], self.members[rows], owners)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Rates:
+    """Messages per second that arrive in groups, as far as most numbers of members follow from these alone."""
+
+    total: Messages
+    carried: Messages
+    """What members could read of it, if each partition had one of its own."""
+    means: Messages
+    """Of what is carried in the partitions of each part (columns)."""
+    largest: Messages
+    """In one partition."""
+    second: Messages
+    """In one of the others."""
+
+    @classmethod
+    def of(cls, arriving: Messages, able: Messages, divisions: Divisions) -> Self:
+        """`arriving`: in each partition (columns) of each group (rows). `able`: what one member can read."""
+        sizes, groups = divisions.size, np.arange(len(arriving))
+        carried = np.minimum(arriving, able[:, np.newaxis])
+        slots = groups[:, np.newaxis] * sizes.shape[1] + divisions.part
+        sums = np.bincount(slots.ravel(), carried.ravel(), sizes.size).reshape(sizes.shape)
+        at, rest = arriving.argmax(axis=1), arriving.copy()
+        rest[groups, at] = 0.0
+        means = sums / np.maximum(sizes, 1)
+        return cls(arriving.sum(axis=1), carried.sum(axis=1), means, arriving[groups, at], rest.max(axis=1))
+
+    def among(self, rows: Indexes | slice) -> "Rates":
+        """Returns those of some groups."""
+        return Rates(self.total[rows], self.carried[rows], self.means[rows], self.largest[rows], self.second[rows])
+
+
+class Asked(Protocol):
+    """Groups (rows) whose numbers of members are asked for."""
+
+    @property
+    def rates(self) -> Rates: ...
+
+    @property
+    def capacity(self) -> Messages:
+        """Messages per second of one member."""
+
+    @property
+    def members(self) -> Counts:
+        """UNKNOWN where they are not known."""
+
+    def held(self) -> Counts | None:
+        """Returns of how many partitions with messages a member has at most, where the owners are known; more than
+        there are, where nobody has one. None: no owners are known."""
+
+    def reading(self, rows: Indexes) -> Reading:
+        """Returns what arrives in each partition of some of them, and who reads it."""
+
+
+def held_at_most(arriving: Messages, owners: Indexes) -> Counts:
+    """Returns what `Asked.held` does. Both are by partition (columns)."""
+    slots = max(int(owners.max(initial=-1)) + 1, 1) + 1
+    places = np.arange(len(owners))[:, np.newaxis] * slots + owners + 1
+    numbers = np.bincount(places.ravel(), (arriving > 0).ravel(), len(owners) * slots).reshape(len(owners), slots)
+    return np.where(numbers[:, 0] > 0, owners.shape[1] + 1, numbers[:, 1:].max(axis=1)).astype(np.int64)
+
+
 @lru_cache(maxsize=256)
 def _divided(partitions: tuple[int, ...], sharing: Sharing) -> tuple[Indexes, Indexes, Counts, Counts]:
     """Returns places, parts, sizes and numbers of one group."""
@@ -167,42 +228,32 @@ def _wide(column: Indexes, width: int, rest: int) -> Indexes:
     return np.concatenate([column, np.full(width - len(column), rest, column.dtype)])
 
 
-def whole_partitions(reading: Reading, divisions: Divisions, carried: Messages, least: Counts) -> Counts:
-    """Returns the numbers of members, `least` or more, that read what arrives by whole partitions. `carried`: of what
-    arrives, what members could read."""
-    even = _evenly(divisions, carried, least, reading.capacity)
+def whole_partitions(asked: Asked, divisions: Divisions, least: Counts) -> Counts:
+    """Returns the numbers of members, `least` or more, that read what arrives by whole partitions."""
+    even = _evenly(asked, divisions, least)
     # No number reads more than all, and no smaller share than one partition exists.
-    rows = np.flatnonzero((even < divisions.most) & ~_is_all_read(reading, divisions, even))
+    rows = np.flatnonzero((even < divisions.most) & ~_is_all_read(asked, divisions, even))
     if len(rows):
-        even[rows] = _worthwhile(reading.among(rows), divisions.among(rows), even[rows], least[rows])
+        even[rows] = _worthwhile(asked.reading(rows), divisions.among(rows), even[rows], least[rows])
     return even
 
 
-def _is_all_read(reading: Reading, divisions: Divisions, members: Counts) -> Flags:
+def _is_all_read(asked: Asked, divisions: Divisions, members: Counts) -> Flags:
     """Whether so many members surely read all that arrives: also one that has the busiest partition, and as many of the
     next busiest one as members can have."""
-    largest, rest = reading.arriving.max(axis=1), reading.arriving.copy()
-    rest[np.arange(len(rest)), rest.argmax(axis=1)] = 0.0
     most = (-(-divisions.size // members[:, np.newaxis])).sum(axis=1)
-    rows = np.flatnonzero(members == reading.members)
-    if reading.owners is not None and len(rows):
-        owners = reading.owners[rows] + 1
-        slots = max(int(owners.max()), 1) + 1
-        places = np.arange(len(rows))[:, np.newaxis] * slots + owners
-        weighing = (reading.arriving[rows] > 0).ravel()
-        numbers = np.bincount(places.ravel(), weighing, len(rows) * slots).reshape(len(rows), slots)
-        most[rows] = np.where(numbers[:, 0] > 0, len(rest[0]) + 1, numbers[:, 1:].max(axis=1))
-    all_read: Flags = largest + (most - 1) * rest.max(axis=1) <= reading.capacity
-    return all_read & (most <= len(rest[0]))
+    if (held := asked.held()) is not None:
+        most = np.where(members == asked.members, held, most)
+    all_read: Flags = (asked.rates.largest + (most - 1) * asked.rates.second <= asked.capacity) & (
+        most <= divisions.place.shape[1]
+    )
+    return all_read
 
 
-def _evenly(divisions: Divisions, carried: Messages, least: Counts, capacity: Messages) -> Counts:
+def _evenly(asked: Asked, divisions: Divisions, least: Counts) -> Counts:
     """Returns the first numbers with which the member with most partitions reads them, if all of a part got the same;
     otherwise the largest."""
-    sizes, groups = divisions.size, len(least)
-    slots = np.arange(groups)[:, np.newaxis] * sizes.shape[1] + divisions.part
-    sums = np.bincount(slots.ravel(), carried.ravel(), groups * sizes.shape[1]).reshape(sizes.shape)
-    means = sums / np.maximum(sizes, 1)
+    sizes, means, capacity = divisions.size, asked.rates.means, asked.capacity
 
     def is_enough(rows: Indexes | slice, members: Counts) -> Flags:
         """Of numbers of members (columns)."""

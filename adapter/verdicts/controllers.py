@@ -52,10 +52,11 @@ class Controllers:
         self._has_behavior = np.array([hpa.behavior is not None for hpa in hpas])
         self._all_have_behavior = bool(self._has_behavior.all())
         self._metrics = _Metrics(hpas)
-        self._up_tolerance, self._down_tolerance = (
+        up_tolerance, down_tolerance = (
             np.array([flags.tolerance if rules.tolerance is None else rules.tolerance for rules in direction])
             for direction in (ups, downs)
         )
+        self._lowest_ratio, self._highest_ratio = 1.0 - down_tolerance, 1.0 + up_tolerance
         self._up_policies, self._down_policies = _Policies(ups), _Policies(downs)
         self.recommended = RecentCounts(len(hpas), max((*up_seconds, *down_seconds), default=0.0))
         self._down_windows = [
@@ -115,13 +116,13 @@ class Controllers:
 
     def _is_within(self, ratio: Milli) -> Flags:
         """Whether a metric is so near its target that nothing changes. The ratio is infinite or NaN at 0 replicas."""
-        within: Flags = (1.0 - self._down_tolerance <= ratio) & (ratio <= 1.0 + self._up_tolerance)
+        within: Flags = (self._lowest_ratio <= ratio) & (ratio <= self._highest_ratio)
         return within
 
     def _stabilized(self, now: float, proposed: Counts, spec: Counts) -> Counts:
         """Without `behavior`, only scaling down waits. A record as old as the window no longer counts: the controller's
         syncs are never exactly one period apart."""
-        highest, lowest = proposed.copy(), proposed.copy()
+        highest, lowest = proposed.copy(), proposed.copy() if self._up_windows else proposed
         for lanes, window in self._down_windows:
             highest[lanes] = np.maximum(highest[lanes], window.at(now))
         for lanes, window in self._up_windows:
@@ -216,32 +217,36 @@ class _Policies:
         """`rules`: of each lane."""
         shape = max((len(each.policies) for each in rules), default=0), len(rules)
         self.seconds: Seconds = np.zeros(shape)
-        self._is_used, self._is_percent = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
-        self._value = np.zeros(shape)
+        sign = self._sign = -1 if rules and isinstance(rules[0], ScaleDown) else 1
+        self._factor, self._more = np.ones(shape), np.full(shape, -sign * np.inf)
+        """What the replicas are multiplied by, and what is added; a lane that lacks a policy changes by none."""
+        self._is_used = np.zeros(shape, np.bool_)
         for lane, each in enumerate(rules):
             for row, policy in enumerate(each.policies):
-                self.seconds[row, lane] = policy.period_seconds
-                self._is_used[row, lane], self._is_percent[row, lane] = True, policy.type == "Percent"
-                self._value[row, lane] = policy.value
+                is_percent = policy.type == "Percent"
+                self.seconds[row, lane], self._is_used[row, lane] = policy.period_seconds, True
+                self._factor[row, lane] = 1 + sign * policy.value / 100 if is_percent else 1
+                self._more[row, lane] = 0 if is_percent else sign * policy.value
         self.longest: Seconds = self.seconds.max(axis=0, initial=0.0)
         self.longest_of_row: list[float] = self.seconds.max(axis=1, initial=0.0).tolist()
         self.longest_of_all = max(self.longest_of_row, default=0.0)
-        self._sign = -1 if rules and isinstance(rules[0], ScaleDown) else 1
         self._is_disabled, self._takes_least = (
             np.array([each.select_policy == policy for each in rules], np.bool_) for policy in ("Disabled", "Min")
         )
+        self._are_usual = not (self._is_disabled.any() or self._takes_least.any())
 
     def limit(self, lanes: Indexes, starts: Counts, spec: Counts) -> Counts:
         """Returns how far the policies let these lanes go. `starts`: the replicas at each policy's period's start."""
-        value, sign = self._value[:, lanes], self._sign
-        by_percent = starts * (1 + sign * value / 100)
+        reach = starts * self._factor[:, lanes] + self._more[:, lanes]
         # Up is rounded up, so that a small percentage of few replicas still adds one; down is cut off.
-        by_percent = np.ceil(by_percent) if sign > 0 else np.trunc(by_percent)
-        reach = np.where(self._is_percent[:, lanes], by_percent, starts + sign * value) * sign
+        reach = np.ceil(reach) if self._sign > 0 else -np.trunc(reach)
+        most = np.maximum.reduce(reach, axis=0)
+        if self._are_usual:
+            usual: Counts = self._sign * most.astype(np.int64)
+            return usual
         is_used, takes_least = self._is_used[:, lanes], self._takes_least[lanes]
-        most = np.where(is_used, reach, -np.inf).max(axis=0)
         least = np.where(is_used, reach, np.inf).min(axis=0)
-        chosen = sign * np.where(takes_least, least, most)
+        chosen = self._sign * np.where(takes_least, least, most)
         limit: Counts = np.where(self._is_disabled[lanes], spec, chosen).astype(np.int64)
         return limit
 

@@ -77,9 +77,9 @@ class Curves:
         )
 
     def wait(self, first: int, busiest: Messages, others: Messages) -> Seconds:
-        """Returns the age of the oldest message at the end of each minute from `first` on, from what waits where most
-        waits for its weight: the messages of a partition are read in their order."""
-        ends = slice(first + 2, first + 2 + len(busiest))
+        """Returns the age of the oldest message at the end of each minute (columns) from `first` on, from what waits
+        where most waits for its weight: the messages of a partition are read in their order."""
+        ends = slice(first + 2, first + 2 + busiest.shape[1])
         ages = [
             np.where(
                 waiting > WAITS_FROM,
@@ -92,9 +92,9 @@ class Curves:
 
 
 def arrived_between(produced: Messages, lanes: Indexes, first: Seconds, last: Seconds) -> Messages:
-    """Returns what arrived for each of some lanes from a time to another one. `produced`: in each minute (rows) of all
-    lanes (columns)."""
-    total = np.zeros(len(lanes))
+    """Returns what arrived for each of some lanes (last axis) from a time to another one. `produced`: in each minute
+    (rows) of all lanes (columns)."""
+    total = np.zeros(last.shape)
     for minute in range(int(first.min() // MINUTE), min(int(last.max() // MINUTE) + 1, len(produced))):
         begin = minute * MINUTE
         seconds = np.minimum(last, begin + MINUTE) - np.maximum(first, begin)

@@ -8,6 +8,7 @@ from the share that is left, and is computed when rates change or partitions mov
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from adapter.columns import Indexes, Seconds
 from adapter.verdicts.assignment import UNKNOWN
 from adapter.verdicts.owners import NOBODY, Assignor, Owners, owners_table
 from adapter.verdicts.recent import Counts
+from adapter.verdicts.slots import Slots
 
 Messages = NDArray[np.float64]
 
@@ -72,11 +74,16 @@ class Plant:
     """Moves all lanes from step to step."""
 
     def __init__(
-        self, groups: Sequence[Consumers], waiting: Messages, members: Counts, weights: Messages | None = None
+        self,
+        groups: Sequence[Consumers],
+        waiting: Messages,
+        members: Counts,
+        weights: Messages | None = None,
+        rooms: Sequence[int] | None = None,
     ) -> None:
         """`waiting`: messages in each partition (columns) of each group (rows) at the start, as wide as the widest.
         `weights`: how much the partitions get, compared with others of the group; the first one's has no meaning. None:
-        all get the same."""
+        all get the same. `rooms`: the most partitions that each group will have; None: as many as the widest."""
         lanes, width = waiting.shape
         self.uncommitted: Messages = np.zeros(lanes)
         """Messages that were read after the latest commit."""
@@ -86,6 +93,7 @@ class Plant:
         )
         self._stops_all = np.array([group.assignor is not None and group.assignor.stops_all for group in groups])
         self._is_shared = np.array([group.assignor is None for group in groups])
+        self._is_any_shared = bool(self._is_shared.any())
         self._commits, self._commit_of = np.unique(self._commit, return_inverse=True)
         self._most: Counts = np.array([1 if group.assignor is None else group.width for group in groups])
         self._width: Counts = np.array([group.width for group in groups])
@@ -99,15 +107,19 @@ class Plant:
         self._given = members
         self._members = np.minimum(members, self._most)
         self._owners = self._owners_of(self._lanes, self._members)
-        self._rows = int(self._members.max(initial=0)) + 1
-        """Those of members that are there, and of nobody."""
         self._partitions: Messages = waiting.copy()
         """What waited in each of them when this was computed last."""
-        shape = width + 1, lanes
-        self._loads, self._weight_of, self._longest = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        self._before, self._left, self._gathered = np.zeros(shape), np.ones(shape), np.zeros(shape)
-        self._net: Messages = np.zeros(shape)
-        """By how much the loads grow in a second."""
+        own = [width] * lanes if rooms is None else rooms
+        rows = [2 if group.assignor is None else 1 + room for group, room in zip(groups, own, strict=True)]
+        self._rows: Indexes = np.array(rows, np.intp)
+        """Of each lane: of nobody, and of the most members that it will have."""
+        self._slots = Slots(self._rows)
+        self._columns = _Columns(self._slots)
+        self._first: Indexes = np.zeros(lanes, np.intp)
+        """The slot of the owner of each lane's first partition."""
+        self.moves: Counts = np.zeros(lanes, np.int64)
+        """How often the partitions of each lane were divided anew."""
+        self._step_seconds = 0.0
         self._arriving = Arrivals(np.zeros(lanes), np.zeros(lanes))
         self._in_all: Messages = np.zeros(lanes)
         """Messages per second that arrive in all partitions together."""
@@ -117,17 +129,17 @@ class Plant:
         self._busiest_gathered: Messages = np.zeros(lanes)
         self._stopped: Seconds = np.zeros(lanes)
         self._is_stopped = False
-        self._divide(self._lanes)
-        self.lag: Messages = np.add.reduce(self._loads, axis=0)
+        self._divide(self._lanes, self._slots_of(self._lanes))
+        self.lag: Messages = self._sum_of_loads()
         """Messages that nobody has read."""
 
     def arrive(self, arriving: Arrivals, capacity: Messages | None = None) -> None:
         """Lets so many messages arrive from now on. `capacity`: that of a member, as a share of the usual one."""
-        self._share(_ALL)
+        self._share_all()
         self._arriving = arriving
         self._in_all = arriving.busiest + arriving.others * self._all_weights
         self._working = self._capacity if capacity is None else self._capacity * capacity
-        self._find_net(_ALL)
+        self._find_growth_of_all()
 
     def stop(self, seconds: Seconds) -> None:
         """Lets no member of a lane read for so many seconds from now on."""
@@ -142,7 +154,9 @@ class Plant:
     def grow(self, lane: int, group: Consumers, weights: Messages) -> None:
         """Adds partitions to a lane, so that it is such a group."""
         at = np.array([lane])
-        self._settle(at)
+        self._partitions[at] = self.waiting(at)
+        slots = self._slots_of(at)
+        self._columns.left[slots], self._columns.gathered[slots], self._busiest_gathered[at] = 1.0, 0.0, 0.0
         self._first_rows[lane] = len(self._tables)
         self._tables = np.concatenate([self._tables, _tables([group], self._weights.shape[1])[1]])
         self._most[lane] = self._most[lane] if self._is_shared[lane] else group.width
@@ -151,7 +165,6 @@ class Plant:
         self._weigh(at)
         self._in_all = self._arriving.busiest + self._arriving.others * self._all_weights
         self._move(at, np.minimum(self._given, self._most)[at])
-        self._find_net(at)
 
     def members(self, lanes: Indexes) -> Counts:
         """Returns how many members have partitions, or share all of them; UNKNOWN: the group rebalances."""
@@ -162,51 +175,59 @@ class Plant:
         """Returns the member that has each partition (columns); negative: nobody."""
         return self._owners[lanes].astype(np.intp) - _NOBODY - 1
 
-    def weights(self, lanes: Indexes) -> tuple[Messages, Counts]:
-        """Returns those of the partitions (columns), where the first one's has no meaning, and how many exist."""
-        return self._weights[lanes], self._width[lanes]
+    def weights(self, lanes: Indexes) -> Messages:
+        """Returns those of the partitions (columns), where the first one's has no meaning."""
+        return self._weights[lanes]
+
+    def widths(self, lanes: Indexes) -> Counts:
+        """Returns how many partitions exist."""
+        return self._width[lanes]
 
     def step(self, now: float, seconds: float, members: Counts) -> Messages:
         """Lets so many members of each group read for some seconds, until `now`. Returns what each group read."""
+        if seconds != self._step_seconds:
+            self._step_seconds = seconds
+            self._find_growth_of_all()
         if members is not self._given:
             self._rebalance(members)
-        loads = self._loads[: self._rows]
-        loads += self._net[: self._rows] * seconds
+        loads = self._columns.loads[:-1]
+        loads += self._columns.growth[:-1]
         self._make_up_for_stops(seconds)
         np.maximum(loads, 0.0, out=loads)
         self._seconds += seconds
-        waited = self.lag + self._in_all * seconds
-        self.lag = np.add.reduce(loads, axis=0)
-        read: Messages = waited - self.lag
+        read: Messages = self._in_all * seconds
+        read += self.lag
+        self.lag = self._sum_of_loads()
+        read -= self.lag
         self._commit_some(now, seconds, read)
         return read
 
     @property
     def busiest(self) -> Messages:
         """What waits in the first partition of each lane."""
-        self._share(_ALL)
-        left = self._left[self._owners[:, 0], self._lanes]
-        waiting: Messages = self._partitions[:, 0] * left + self._busiest_gathered
+        self._share_all()
+        waiting: Messages = self._partitions[:, 0] * self._columns.left.take(self._first) + self._busiest_gathered
         return waiting
 
     @property
     def longest(self) -> Messages:
         """What waits in the other partition of each lane in which most waits for its weight, divided by the weight."""
-        self._share(_ALL)
-        rows = slice(self._rows)
-        waiting = self._longest[rows] * self._left[rows]
-        waiting += self._gathered[rows]
-        waiting *= self._weight_of[rows] > 0
-        longest: Messages = waiting.max(axis=0)
-        return longest
+        self._share_all()
+        its, waiting = self._columns, self._columns.scratch[:-1]
+        np.multiply(its.longest[:-1], its.left[:-1], out=waiting)
+        waiting += its.gathered[:-1]
+        waiting *= its.reads_others[:-1]
+        return self._slots.gathered([np.maximum.reduce(table, axis=0) for table in its.scratch_tables])
 
     def waiting(self, lanes: Indexes) -> Messages:
         """Returns what waits in each partition (columns) of some lanes (rows)."""
-        self._share(lanes)
-        owners, at = self._owners[lanes], lanes[:, np.newaxis]
-        waiting: Messages = self._partitions[lanes] * self._left[owners, at]
-        waiting += self._weights[lanes] * self._gathered[owners, at]
-        waiting[:, 0] += self._busiest_gathered[lanes]
+        return self._waiting(lanes, self._share(lanes))
+
+    def _waiting(self, lanes: Indexes, shares: "_Shares") -> Messages:
+        local = self._owners[lanes] + (shares.left.shape[1] * self._lanes[: len(lanes), np.newaxis])
+        waiting: Messages = self._partitions[lanes] * shares.left.ravel().take(local)
+        waiting += self._weights[lanes] * shares.gathered.ravel().take(local)
+        waiting[:, 0] += shares.busiest
         return waiting
 
     def _weigh(self, lanes: Indexes) -> None:
@@ -214,24 +235,56 @@ class Plant:
         self._by_weight[lanes] = np.divide(1, weights, out=np.zeros_like(weights), where=weights > 0)
         self._all_weights[lanes] = weights.sum(axis=1)
 
-    def _share(self, lanes: Indexes | slice) -> None:
+    def _slots_of(self, lanes: Indexes) -> Indexes:
+        """Returns where the members (columns) of some lanes (rows) are, as many as the one with most needs."""
+        slots: Indexes = self._slots.of.take(lanes, axis=0)[:, : self._rows[lanes].max()]
+        return slots
+
+    def _share_all(self) -> None:
         """Computes what is left of each message that waited, or has arrived since this was done last."""
-        seconds, rows = self._seconds[lanes], slice(self._rows)
-        if not seconds.any():
+        if not self._seconds.any():
             return
-        busiest, others = self._arriving.busiest[lanes] * seconds, self._arriving.others[lanes] * seconds
-        owner, at = self._owners[lanes, 0], self._lanes[: len(seconds)]
-        unread = self._loads[rows, lanes]
-        left = self._weight_of[rows, lanes] * others
-        left += self._before[rows, lanes]
-        left[owner, at] += busiest
+        its, left = self._columns, self._columns.scratch[:-1]
+        busiest, others = self._arriving.busiest * self._seconds, self._slots.spread(self._arriving.others * self._seconds)
+        for table, weight_of, arrived in zip(its.scratch_tables, its.weight_tables, others, strict=True):
+            np.multiply(weight_of, arrived, out=table)
+        left += its.before[:-1]
+        left[self._first] += busiest
         np.maximum(left, _TINY, out=left)
-        np.divide(unread, left, out=left)
-        left[_NOBODY] = 1.0
-        self._busiest_gathered[lanes] = (self._busiest_gathered[lanes] + busiest) * left[owner, at]
-        self._left[rows, lanes] *= left
-        left *= self._gathered[rows, lanes] + others
-        self._gathered[rows, lanes], self._before[rows, lanes], self._seconds[lanes] = left, unread, 0.0
+        np.divide(its.loads[:-1], left, out=left)
+        for table in its.scratch_tables:
+            table[_NOBODY] = 1.0
+        self._busiest_gathered = (self._busiest_gathered + busiest) * left.take(self._first)
+        its.left[:-1] *= left
+        for gathered, arrived in zip(its.gathered_tables, others, strict=True):
+            gathered += arrived
+        its.gathered[:-1] *= left
+        its.before[:-1] = its.loads[:-1]
+        self._seconds[:] = 0.0
+
+    def _share(self, lanes: Indexes) -> "_Shares":
+        """Does the same for some lanes, and returns what it comes to."""
+        its, slots, first = self._columns, self._slots_of(lanes), self._first[lanes]
+        shares = self._shares_of(lanes, slots)
+        its.left[slots], its.gathered[slots], its.before[slots] = shares.left, shares.gathered, its.loads[slots]
+        self._busiest_gathered[lanes], self._seconds[lanes] = shares.busiest, 0.0
+        return shares
+
+    def _shares_of(self, lanes: Indexes, slots: Indexes) -> "_Shares":
+        its, seconds = self._columns, self._seconds[lanes]
+        shares = _Shares(its.left[slots], its.gathered[slots], self._busiest_gathered[lanes])
+        if not seconds.any():
+            return shares
+        first = self._lanes[: len(lanes)], self._owners[lanes, 0]
+        busiest, others = self._arriving.busiest[lanes] * seconds, self._arriving.others[lanes] * seconds
+        left = its.weight_of[slots] * others[:, np.newaxis]
+        left += its.before[slots]
+        left[first] += busiest
+        np.maximum(left, _TINY, out=left)
+        np.divide(its.loads[slots], left, out=left)
+        left[:, _NOBODY] = 1.0
+        gathered = (shares.gathered + others[:, np.newaxis]) * left
+        return _Shares(shares.left * left, gathered, (shares.busiest + busiest) * left[first])
 
     def _make_up_for_stops(self, seconds: float) -> None:
         """Adds what members did not read in a step because of rebalances."""
@@ -239,20 +292,36 @@ class Plant:
             return
         (stopped,) = np.nonzero(self._stopped)
         lost = np.minimum(self._stopped[stopped], seconds)
-        self._loads[_NOBODY + 1 : self._rows, stopped] += lost * self._work(stopped)
+        self._columns.loads[self._slots_of(stopped)[:, _NOBODY + 1 :]] += (lost * self._work(stopped))[:, np.newaxis]
+        self._columns.loads[-1] = 0.0
         self._stopped[stopped] -= lost
         self._is_stopped = bool(self._stopped.any())
 
     def _work(self, lanes: Indexes | slice) -> Messages:
         """Returns what one member reads in a second. In a share group, all are one."""
-        return self._working[lanes] * np.where(self._is_shared[lanes], self._given[lanes], 1)
+        working: Messages = self._working[lanes]
+        return working * np.where(self._is_shared[lanes], self._given[lanes], 1) if self._is_any_shared else working
 
-    def _find_net(self, lanes: Indexes | slice) -> None:
-        busiest, rows = self._arriving.busiest[lanes], slice(self._rows)
-        net = self._weight_of[rows, lanes] * self._arriving.others[lanes]
-        net[self._owners[lanes, 0], self._lanes[: len(busiest)]] += busiest
-        net[_NOBODY + 1 :] -= self._work(lanes)
-        self._net[rows, lanes] = net
+    def _find_growth_of_all(self) -> None:
+        its, others = self._columns, self._slots.spread(self._arriving.others)
+        for growth, weight_of, arriving in zip(its.growth_tables, its.weight_tables, others, strict=True):
+            np.multiply(weight_of, arriving, out=growth)
+        its.growth[self._first] += self._arriving.busiest
+        for growth, work in zip(its.growth_tables, self._slots.spread(self._work(_ALL)), strict=True):
+            growth[_NOBODY + 1 :] -= work
+        its.growth[:-1] *= self._step_seconds
+
+    def _find_growth(self, lanes: Indexes) -> None:
+        slots = self._slots_of(lanes)
+        self._columns.growth[slots] = self._growth_of(lanes, self._columns.weight_of[slots])
+
+    def _growth_of(self, lanes: Indexes, weight_of: Messages) -> Messages:
+        """Returns that of the members (columns) of some lanes (rows)."""
+        growth: Messages = weight_of * self._arriving.others[lanes, np.newaxis]
+        growth[self._lanes[: len(lanes)], self._owners[lanes, 0]] += self._arriving.busiest[lanes]
+        growth[:, _NOBODY + 1 :] -= self._work(lanes)[:, np.newaxis]
+        growth *= self._step_seconds
+        return growth
 
     def _rebalance(self, members: Counts) -> None:
         """In a share group, only the work changes."""
@@ -260,56 +329,88 @@ class Plant:
         if not len(changed):
             return
         self._given = members
-        divided = changed[np.minimum(members, self._most)[changed] != self._members[changed]]
-        self._move(divided, np.minimum(members, self._most)[divided])
-        self._find_net(changed)
+        there = np.minimum(members[changed], self._most[changed])
+        is_divided = there != self._members[changed]
+        self._move(changed[is_divided], there[is_divided])
+        if self._is_any_shared:
+            self._find_growth(changed)
 
     def _move(self, lanes: Indexes, members: Counts) -> None:
+        if not len(lanes):
+            return
         owners = self._owners_of(lanes, members)
-        moved = np.count_nonzero(owners != self._owners[lanes], axis=1) / self._width[lanes]
+        moved = np.add.reduce(owners != self._owners[lanes], axis=1) / self._width[lanes]
         self._stopped[lanes] += np.where(self._stops_all[lanes], 1.0, moved) * self._pause[lanes]
-        self._is_stopped = self._is_stopped or bool(len(lanes))
-        self._settle(lanes)
+        self._is_stopped = self._is_stopped or bool(self._stopped[lanes].any())
+        slots = self._slots_of(lanes)
+        self._partitions[lanes] = self._waiting(lanes, self._shares_of(lanes, slots))
         self._owners[lanes], self._members[lanes] = owners, members
-        self._make_rows(int(self._members.max()) + 1)
-        self._divide(lanes)
+        self._divide(lanes, slots)
 
-    def _make_rows(self, rows: int) -> None:
-        """Empties the rows that are used again: they have what was there when a lane last had as many members."""
-        new = slice(self._rows, rows)
-        for column in (self._loads, self._weight_of, self._longest, self._before, self._gathered, self._net):
-            column[new] = 0.0
-        self._left[new] = 1.0
-        self._rows = rows
-
-    def _settle(self, lanes: Indexes) -> None:
-        """Computes what waits in each partition, so that partitions may move."""
-        self._partitions[lanes] = self.waiting(lanes)
-        rows = slice(self._rows)
-        self._left[rows, lanes], self._gathered[rows, lanes], self._busiest_gathered[lanes] = 1.0, 0.0, 0.0
-
-    def _divide(self, lanes: Indexes) -> None:
-        """Assigns the partitions of some lanes to members."""
-        number, before, weights = len(lanes), self._partitions[lanes], self._weights[lanes]
-        slots = (self._owners[lanes] * number + np.arange(number)[:, np.newaxis]).ravel()
-        rows = slice(self._rows)
-        shape = self._rows, number
+    def _divide(self, lanes: Indexes, slots: Indexes) -> None:
+        """Assigns the partitions of some lanes to members, once it is known what waits in each."""
+        its, at = self._columns, self._lanes[: len(lanes), np.newaxis]
+        waiting, weights, owners = self._partitions[lanes], self._weights[lanes], self._owners[lanes]
+        places = (owners + at * slots.shape[1]).ravel()
         loads, weight_of = (
-            np.bincount(slots, column.ravel(), shape[0] * number).reshape(shape) for column in (before, weights)
+            np.bincount(places, column.ravel(), slots.size).reshape(slots.shape) for column in (waiting, weights)
         )
-        longest = np.zeros(shape[0] * number)
-        np.maximum.at(longest, slots, (before * self._by_weight[lanes]).ravel())
-        self._longest[rows, lanes], self._weight_of[rows, lanes] = longest.reshape(shape), weight_of
-        self._loads[rows, lanes], self._before[rows, lanes] = loads, loads
+        longest = np.zeros(slots.size)
+        np.maximum.at(longest, places, (waiting * self._by_weight[lanes]).ravel())
+        its.longest[slots], its.weight_of[slots] = longest.reshape(slots.shape), weight_of
+        its.reads_others[slots] = weight_of > 0
+        its.loads[slots] = its.before[slots] = loads
+        its.growth[slots] = self._growth_of(lanes, weight_of)
+        its.left[slots], its.gathered[slots] = 1.0, 0.0
+        self._busiest_gathered[lanes], self._seconds[lanes] = 0.0, 0.0
+        self._first[lanes] = slots[at[:, 0], owners[:, 0]]
+        self.moves[lanes] += 1
+
+    def _sum_of_loads(self) -> Messages:
+        return self._slots.gathered([np.add.reduce(table, axis=0) for table in self._columns.load_tables])
 
     def _commit_some(self, now: float, seconds: float, read: Messages) -> None:
         """The latest commit within the step has all that was read until then."""
-        since = np.mod(now, self._commits)[self._commit_of]
-        self.uncommitted = np.where(since < seconds, read * since / seconds, self.uncommitted + read)
+        since = np.mod(now, self._commits)
+        is_within = since < seconds
+        if is_within.all():
+            self.uncommitted = read * since[self._commit_of] / seconds
+        else:
+            each, within = since[self._commit_of], is_within[self._commit_of]
+            self.uncommitted = np.where(within, read * each / seconds, self.uncommitted + read)
 
     def _owners_of(self, lanes: Indexes, members: Counts) -> Owners:
-        owners: Owners = self._tables[self._first_rows[lanes] + np.minimum(members, self._most[lanes])]
+        """`members`: as many as can have partitions at most."""
+        owners: Owners = self._tables[self._first_rows[lanes] + members]
         return owners
+
+
+class _Shares(NamedTuple):
+    """Of some lanes (rows)."""
+
+    left: Messages
+    """Of each message that waited when partitions moved last, the share that each member (column) has not read."""
+    gathered: Messages
+    """Messages that have arrived since and wait in a partition of weight 1."""
+    busiest: Messages
+    """The same in the first partition."""
+
+
+class _Columns:
+    """What is known of each member, in slots."""
+
+    def __init__(self, slots: Slots) -> None:
+        self.loads, self.before, self.left, self.gathered = (slots.column() for _ in range(4))
+        """What waits for each; what waited when the shares were computed last; and these shares."""
+        self.growth = slots.column()
+        """By how much the loads grow in a step if nobody stops."""
+        self.weight_of, self.reads_others, self.longest = (slots.column() for _ in range(3))
+        """The weights of all partitions together; 1 if any has one; and the most that waited in one, by its weight."""
+        self.scratch = slots.column()
+        self.load_tables, self.growth_tables, self.weight_tables, self.gathered_tables, self.scratch_tables = (
+            slots.tables(column) for column in (self.loads, self.growth, self.weight_of, self.gathered, self.scratch)
+        )
+        """The same, as tables."""
 
 
 def _tables(groups: Sequence[Consumers], width: int) -> tuple[Indexes, Owners]:

@@ -1,24 +1,35 @@
-"""The number of members that keeps a promise as the metric of HPAs in a replay, with what the adapter would know."""
+"""The number of members that keeps a promise as the metric of HPAs in a replay, with what the adapter would know.
+
+Most of what the number follows from does not depend on what HPAs do: what arrives, which is computed for many syncs at
+once. What waits is only looked at where it is more than messages on their way."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
-from adapter.verdicts.assignment import Counts, Divisions, Sharing
+from adapter.columns import Flags, Indexes, Seconds
+from adapter.verdicts.assignment import Counts, Divisions, Rates, Reading, Sharing, held_at_most
 from adapter.verdicts.plant import Consumers, Messages
 from adapter.verdicts.required import (
+    CALMING,
     Course,
     Courses,
-    Demands,
     Promise,
     Promises,
+    Wanting,
+    decided,
+    drains_of,
     following_a_rise,
     quick_window_of,
-    required_of_all,
 )
-from adapter.verdicts.scalers import Lane, Views
+from adapter.verdicts.scalers import Lane
+from adapter.verdicts.sights import Sight
 from adapter.verdicts.waits import beyond_flight
+
+MOST_SYNCS, MOST_CELLS = 16, 200_000
+"""That are computed at once, and partitions of groups at these, to bound the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,47 +47,174 @@ class _Required:
     def __init__(self, lanes: Sequence[Lane]) -> None:
         self._groups = [lane.consumers for lane in lanes]
         self._sharings = [sharing_of(group) for group in self._groups]
-        self._widths: Counts = np.array([group.width for group in self._groups], np.int64)
-        self._divisions = self._divided(self._widths)
+        intervals: Seconds = np.array([group.interval_seconds for group in self._groups])
         waits = [lane.rule.max_wait for lane in lanes if isinstance(lane.rule, Promised)]
         self._promises = Promises.of(
-            [Promise.of(*it) for it in zip(waits, self._sharings, self._intervals.tolist(), strict=True)]
+            [Promise.of(*it) for it in zip(waits, self._sharings, intervals.tolist(), strict=True)]
         )
         self._capacity = np.array([group.capacity for group in self._groups])
-        self._flight = self._intervals + [group.commit_seconds for group in self._groups]
+        self._flight = intervals + [group.commit_seconds for group in self._groups]
         self._courses: Courses | None = None
+        self._ahead: _Ahead | None = None
+        self._widths: Counts = np.array([group.width for group in self._groups], np.int64)
+        self._know_divisions()
 
-    def values(self, views: Views) -> Messages:
-        if (views.widths != self._widths).any():
-            self._widths, self._divisions = views.widths, self._divided(views.widths)
-        width = self._divisions.place.shape[1]
-        lag, arriving, lately = (column[:, :width] for column in (views.lag, views.arriving, views.lately))
-        arriving = following_a_rise(arriving, lately, quick_window_of(self._intervals))
-        demands = Demands(
-            arriving=arriving,
-            lag=lag,
-            beyond=beyond_flight(lag, arriving, self._flight[:, np.newaxis]),
-            capacity=self._capacity,
-            read=views.read,
-            members=views.members,
-            expected_members=views.replicas,
-            owners=views.owners[:, :width],
-        )
-        courses = self._courses or Courses.of([Course(replicas) for replicas in views.replicas.tolist()])
-        found, self._courses = required_of_all(views.now, demands, self._divisions, self._promises, courses)
-        return found.members.astype(np.float64)
+    def values(self, sight: Sight) -> Messages:
+        widths = sight.plant.widths(sight.lanes)
+        if (widths != self._widths).any():
+            self._widths = widths
+            self._know_divisions()
+        if self._ahead is None or sight.now not in self._ahead.times:
+            self._ahead = _Ahead.of(sight, self._able, self._divisions)
+        known = _Known(sight, self._ahead.at(sight.now), self._capacity, self._able, self._promises, self._flight)
+        known.hold(self._held)
+        courses = self._courses or Courses.of([Course(replicas) for replicas in sight.replicas.tolist()])
+        wanted, _, self._courses = decided(sight.now, known, self._divisions, self._promises, courses)
+        return wanted.astype(np.float64)
 
-    @property
-    def _intervals(self) -> Messages:
-        return np.array([group.interval_seconds for group in self._groups])
-
-    def _divided(self, widths: Counts) -> Divisions:
+    def _know_divisions(self) -> None:
         """Partitions are added to groups of one topic alone."""
         partitions = [
             group.partitions if width == group.width else (width,)
-            for group, width in zip(self._groups, widths.tolist(), strict=True)
+            for group, width in zip(self._groups, self._widths.tolist(), strict=True)
         ]
-        return Divisions.of(partitions, self._sharings)
+        self._divisions = Divisions.of(partitions, self._sharings)
+        self._able = np.where(self._divisions.is_exclusive, self._capacity, np.inf)
+        self._held = _Held(len(partitions))
+        self._ahead = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sync:
+    """What arrives in the groups (rows) at one sync, as far as the adapter knows."""
+
+    measured: Messages
+    """Messages per second in each partition (columns), over the last minute."""
+    arriving: Messages
+    """The same, following a rise."""
+    pattern: Counts
+    """Which partitions get messages: the first one, others, both or none."""
+    rates: Rates
+    busier: Rates
+    """Grown by CALMING."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ahead:
+    """What arrives at the next syncs, whatever is decided meanwhile."""
+
+    times: Sequence[float]
+    syncs: Sequence[_Sync]
+
+    @classmethod
+    def of(cls, sight: Sight, able: Messages, divisions: Divisions) -> Self:
+        groups, width = divisions.place.shape
+        number = max(1, min(MOST_SYNCS, MOST_CELLS // (groups * width)))
+        times = sight.now + sight.sync_seconds * np.arange(number)
+        measured, lately = (rates[..., :width] for rates in (sight.arriving(times), sight.arriving_lately(times)))
+        arriving = following_a_rise(measured, lately, quick_window_of(sight.intervals))
+        rows = np.tile(np.arange(groups), number)
+        cells, many = arriving.reshape(number * groups, width), divisions.among(rows)
+        rates, busier = (Rates.of(each, able[rows], many) for each in (cells, cells * CALMING))
+        pattern = (arriving[..., 0] > 0) + 2 * (arriving[..., 1:] > 0).any(axis=2)
+        parts = [slice(groups * at, groups * (at + 1)) for at in range(number)]
+        syncs = [
+            _Sync(measured[at], arriving[at], pattern[at], rates.among(part), busier.among(part))
+            for at, part in enumerate(parts)
+        ]
+        return cls(times.tolist(), syncs)
+
+    def at(self, now: float) -> _Sync:
+        return self.syncs[self.times.index(now)]
+
+
+class _Held:
+    """The most partitions with messages that a member of each group has, as it was last computed."""
+
+    def __init__(self, groups: int) -> None:
+        self.numbers: Counts = np.zeros(groups, np.int64)
+        self._known: Counts = np.full(groups, -1, np.int64)
+
+    def renew(self, sight: Sight, sync: _Sync) -> None:
+        """Where partitions have moved, or others get messages."""
+        key = 4 * sight.plant.moves[sight.lanes] + sync.pattern
+        rows = np.flatnonzero(key != self._known)
+        if len(rows):
+            owners = sight.plant.owners(sight.lanes[rows])[:, : sync.arriving.shape[1]]
+            self.numbers[rows], self._known = held_at_most(sync.arriving[rows], owners), key
+
+
+class _Known:
+    """What required.Known asks for."""
+
+    def __init__(
+        self, sight: Sight, sync: _Sync, capacity: Messages, able: Messages, promises: Promises, flight: Seconds
+    ) -> None:
+        self._sight, self._sync = sight, sync
+        self._able, self._promises, self._flight = able, promises, flight
+        self.capacity, self.read, self.rates = capacity, sight.read, sync.rates
+        self.members, self.expected_members = sight.plant.members(sight.lanes), sight.replicas
+        self._has_lag: Flags = np.zeros(len(capacity), np.bool_)
+        self._drains = self._computed_drains()
+
+    @property
+    def is_idle(self) -> Flags:
+        idle: Flags = ~(self._has_lag | (self.rates.largest > 0))
+        return idle
+
+    def hold(self, held: _Held) -> None:
+        held.renew(self._sight, self._sync)
+        self._held = held.numbers
+
+    def held(self) -> Counts:
+        return self._held
+
+    def reading(self, rows: Indexes) -> Reading:
+        return self._reading(rows, self._sync.arriving[rows])
+
+    def drains(self) -> Messages:
+        return self._drains
+
+    def measured(self) -> tuple[Messages, Messages]:
+        return self.rates.total, self.rates.carried
+
+    def busier(self, rows: Indexes) -> Wanting:
+        return _Busier(self, rows)
+
+    def _reading(self, rows: Indexes, arriving: Messages) -> Reading:
+        owners = self._sight.plant.owners(self._sight.lanes[rows])[:, : arriving.shape[1]]
+        return Reading(arriving, self.capacity[rows], self.members[rows], owners)
+
+    def _computed_drains(self) -> Messages:
+        """Where nothing waits but what was read and not committed in the time that messages are on their way, nothing
+        is to be worked off."""
+        plant, lanes = self._sight.plant, self._sight.lanes
+        uncommitted, total = plant.uncommitted[lanes], self._sync.measured.sum(axis=1)
+        seconds = np.divide(uncommitted, total, out=np.full(len(lanes), np.inf), where=total > 0)
+        rows = np.flatnonzero((plant.lag[lanes] > 0) | ((uncommitted > 0) & (seconds > self._flight)))
+        drains = np.zeros(len(lanes))
+        if len(rows):
+            lag, arriving = self._sight.lag(rows, self._sync.measured[rows]), self._sync.arriving[rows]
+            beyond = beyond_flight(lag, arriving, self._flight[rows, np.newaxis])
+            self._has_lag[rows] = lag.any(axis=1)
+            drains[rows] = drains_of(beyond, arriving, self._able[rows], self._promises.drain_seconds[rows])
+        return drains
+
+
+class _Busier:
+    """Some of the groups with rates that have grown by CALMING."""
+
+    def __init__(self, it: _Known, rows: Indexes) -> None:
+        self._it, self._rows = it, rows
+        self.rates, self.capacity, self.members = it._sync.busier.among(rows), it.capacity[rows], it.members[rows]
+        self.is_idle: Flags = it.is_idle[rows]
+
+    def held(self) -> Counts:
+        return self._it.held()[self._rows]
+
+    def reading(self, rows: Indexes) -> Reading:
+        at = self._rows[rows]
+        return self._it._reading(at, self._it._sync.arriving[at] * CALMING)
 
 
 def sharing_of(group: Consumers) -> Sharing:

@@ -2,25 +2,24 @@
 messages would have waited."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
+from adapter.columns import Indexes
 from adapter.verdicts.controllers import DEFAULT_FLAGS, ControllerFlags
-from adapter.verdicts.load import MINUTE, Curves, arrived_between
+from adapter.verdicts.load import MINUTE, Curves
 from adapter.verdicts.plant import Arrivals, Consumers, Messages, Plant
-from adapter.verdicts.required import quick_window_of
-from adapter.verdicts.scalers import Autoscaled, Given, Lane, Scaler, Views
+from adapter.verdicts.scalers import Autoscaled, Given, Lane, Scaler
+from adapter.verdicts.sights import RATE_SECONDS, Inflows, Sight
 
 MOST_CELLS = 100_000
 """Partitions of all lanes in a batch, so that they fit into a processor's cache."""
 CHUNK_MINUTES = 720
 """After which waits are computed, so that no more has to be remembered for them."""
-RATE_SECONDS = 75.0
-"""Over which the adapter computes rates: between 60 and 95."""
 
 
 Single = NDArray[np.float32]
@@ -40,18 +39,45 @@ class Replay:
     """Of the replicas, in all."""
 
 
+Receiver = Callable[[int, Replay], None]
+"""Takes the number of the first minute of a part of a lane's replay, and the part; its changes are all until its end."""
+
+
 def replayed(lanes: Sequence[Lane], flags: ControllerFlags = DEFAULT_FLAGS) -> tuple[Replay, ...]:
-    """Replays all lanes, which have the same number of minutes, beside one another: many cost hardly more than one.
+    """Returns the whole replay of each lane (`replay`)."""
+    wholes = [_Whole(len(lane.load.produced)) for lane in lanes]
+    replay(lanes, [whole.take for whole in wholes], flags)
+    return tuple(whole.replay() for whole in wholes)
+
+
+def replay(lanes: Sequence[Lane], receivers: Sequence[Receiver], flags: ControllerFlags = DEFAULT_FLAGS) -> None:
+    """Replays all lanes beside one another, because many cost hardly more than one. The receiver of each lane gets what
+    happened part after part, so that nobody has to keep more of it than is needed.
 
     Every metric of an HPA has the group's lag as its value, up to what the lane serves at most. A sync of the
     controller is a step, so there is a whole number of them in a minute. Unknown minutes are taken to be as
     busy as those around them."""
-    results: dict[int, Replay] = {}
     for places in _batches(lanes):
         chosen = [lanes[place] for place in places]
         scaler = Given(chosen) if chosen[0].hpa is None else Autoscaled(chosen, flags)
-        results |= zip(places, _Replays(chosen, scaler, flags.sync_seconds).run(), strict=True)
-    return tuple(results[place] for place in range(len(lanes)))
+        _Replays(chosen, scaler, flags.sync_seconds).run([receivers[place] for place in places])
+
+
+class _Whole:
+    """Keeps all parts."""
+
+    def __init__(self, minutes: int) -> None:
+        self._lag, self._wait = np.empty(minutes, np.float32), np.empty(minutes, np.float32)
+        self._replicas = np.empty(minutes, np.int32)
+        self._changes = 0
+
+    def take(self, first: int, part: Replay) -> None:
+        minutes = slice(first, first + len(part.lag))
+        self._lag[minutes], self._wait[minutes], self._replicas[minutes] = part.lag, part.wait_seconds, part.replicas
+        self._changes = part.changes
+
+    def replay(self) -> Replay:
+        return Replay(self._lag, self._wait, self._replicas, self._changes)
 
 
 def _batches(lanes: Sequence[Lane]) -> Iterator[Sequence[int]]:
@@ -89,9 +115,11 @@ class _Replays:
         places = {key: place for place, key in enumerate(loads)}
         self._load_of = np.array([places[_key(lane)] for lane in lanes])
         self._curves = [Curves.of(lane.load, lane.consumers.width, lane.events) for lane in loads.values()]
-        self._busiest, self._others = (
-            np.stack([np.diff(getattr(curves, name)[1:]) for curves in self._curves], axis=1)
-            for name in ("busiest", "others")
+        self._inflows = Inflows(
+            *(
+                np.stack([np.diff(getattr(curves, name)[1:]) for curves in self._curves], axis=1)
+                for name in ("busiest", "others")
+            )
         )
         weights = np.zeros((len(lanes), max(lane.consumers.width for lane in lanes)))
         for at, lane in enumerate(lanes):
@@ -103,38 +131,40 @@ class _Replays:
         waiting = weights * others[:, np.newaxis]
         waiting[:, 0] = busiest
         groups = [_consumers_at_first(lane) for lane in lanes]
-        self._plant = Plant(groups, waiting, scaler.members(0.0), weights)
+        rooms = [lane.consumers.width for lane in lanes]
+        self._plant = Plant(groups, waiting, scaler.members(0.0), weights, rooms)
         self._events = _EventsOf(lanes)
         self._ruled = np.array([at for at, lane in enumerate(lanes) if lane.rule is not None], np.intp)
         self._intervals = np.array([lanes[at].consumers.interval_seconds for at in self._ruled.tolist()])
         self._read: deque[Messages] = deque(maxlen=round(RATE_SECONDS / step_seconds))
 
-    def run(self) -> tuple[Replay, ...]:
-        shape = len(self._busiest), len(self._lanes)
-        lags, waits, replicas = np.empty(shape, np.float32), np.empty(shape, np.float32), np.empty(shape, np.int32)
-        for first in range(0, len(lags), CHUNK_MINUTES):
-            self._run_minutes(first, lags, waits, replicas)
-        return tuple(
-            Replay(lags[:, lane], waits[:, lane], replicas[:, lane], int(self._scaler.changes[lane]))
-            for lane in range(len(self._lanes))
-        )
+    def run(self, receivers: Sequence[Receiver]) -> None:
+        for first in range(0, len(self._inflows.busiest), CHUNK_MINUTES):
+            for receive, part in zip(receivers, self._parts(first), strict=True):
+                receive(first, part)
 
-    def _run_minutes(self, first: int, lags: Single, waits: Single, replicas: NDArray[np.int32]) -> None:
-        """Fills the rows of some minutes."""
-        minutes = range(first, min(first + CHUNK_MINUTES, len(lags)))
-        busiest, others = (np.empty((len(minutes), len(self._lanes))) for _ in range(2))
-        for row, minute in enumerate(minutes):
+    def _parts(self, first: int) -> Iterator[Replay]:
+        """Replays some minutes of all lanes."""
+        minutes = range(first, min(first + CHUNK_MINUTES, len(self._inflows.busiest)))
+        shape = len(self._lanes), len(minutes)
+        lags, waits, replicas = np.empty(shape, np.float32), np.empty(shape, np.float32), np.empty(shape, np.int32)
+        busiest, others = (np.empty(shape) for _ in range(2))
+        for at, minute in enumerate(minutes):
             self._run_minute(minute)
-            lags[minute], replicas[minute] = self._lag(), self._scaler.replicas
-            busiest[row], others[row] = self._plant.busiest, self._plant.longest
-        for lane, load in enumerate(self._load_of.tolist()):
-            waits[first : minutes.stop, lane] = self._curves[load].wait(first, busiest[:, lane], others[:, lane])
+            lags[:, at], replicas[:, at] = self._lag(), self._scaler.replicas
+            busiest[:, at], others[:, at] = self._plant.busiest, self._plant.longest
+        for load, curves in enumerate(self._curves):
+            lanes = np.flatnonzero(self._load_of == load)
+            waits[lanes] = curves.wait(first, busiest[lanes], others[lanes])
+        for lane, changes in enumerate(self._scaler.changes.tolist()):
+            yield Replay(lags[lane], waits[lane], replicas[lane], changes)
 
     def _run_minute(self, minute: int) -> None:
         steps = round(MINUTE / self._step)
         for lane in self._events.growing[minute]:
             self._plant.grow(lane, self._lanes[lane].consumers, _weights(self._lanes[lane]))
-        busiest, others = (loads[minute][self._load_of] / MINUTE for loads in (self._busiest, self._others))
+        inflows = self._inflows
+        busiest, others = (it[minute].take(self._load_of) / MINUTE for it in (inflows.busiest, inflows.others))
         self._plant.arrive(Arrivals(busiest, others), self._events.at("capacity", minute))
         if (seconds := self._events.at("stopped_seconds", minute)) is not None:
             self._plant.stop(seconds)
@@ -145,48 +175,25 @@ class _Replays:
             read = self._plant.step(begin + self._step, self._step, self._scaler.members(begin))
             if len(self._ruled):
                 self._read.append(read[self._ruled])
-            self._scaler.sync(begin + self._step, self._lag(), self._views)
+            self._scaler.sync(begin + self._step, self._lag(), self._sight)
 
     def _lag(self) -> Messages:
         lag: Messages = self._plant.lag + self._plant.uncommitted
         return lag
 
-    def _views(self, now: float) -> Views:
-        """The sample may be some seconds old, and what was read after the latest commit counts as not read."""
-        lanes, sampled = self._ruled, now - now % self._intervals
-        weights, widths = self._plant.weights(lanes)
-        arriving, lately = (
-            self._arriving(weights, sampled, seconds) for seconds in (RATE_SECONDS, quick_window_of(self._intervals))
-        )
-        total = arriving.sum(axis=1)
-        exists = np.arange(weights.shape[1]) < widths[:, np.newaxis]
-        shares = np.where(total > 0, self._plant.uncommitted[lanes] / np.where(total > 0, total, 1.0), 0.0)
-        lag = arriving * shares[:, np.newaxis]
-        if (idle := (total <= 0) & (self._plant.uncommitted[lanes] > 0)).any():
-            lag[idle] += exists[idle] * (self._plant.uncommitted[lanes] / widths)[idle, np.newaxis]
-        (waiting,) = np.nonzero(self._plant.lag[lanes])
-        lag[waiting] += self._plant.waiting(lanes[waiting]) * exists[waiting]
-        return Views(
+    def _sight(self, now: float) -> Sight:
+        lanes = self._ruled
+        return Sight(
             now,
-            lag,
-            arriving,
-            lately,
+            self._step,
+            self._plant,
+            lanes,
+            self._inflows,
+            self._load_of[lanes],
+            self._intervals,
             np.sum(self._read, axis=0) / (len(self._read) * self._step),
-            self._plant.members(lanes),
-            self._plant.owners(lanes),
             self._scaler.replicas[lanes],
-            widths,
         )
-
-    def _arriving(self, weights: Messages, now: Messages, seconds: Messages | float) -> Messages:
-        first, loads = np.maximum(now - seconds, 0.0), self._load_of[self._ruled]
-        over = np.maximum(now - first, 1.0)
-        busiest, others = (
-            arrived_between(column, loads, first, now) / over for column in (self._busiest, self._others)
-        )
-        arriving: Messages = weights * others[:, np.newaxis]
-        arriving[:, 0] = busiest
-        return arriving
 
 
 class _EventsOf:
@@ -198,16 +205,19 @@ class _EventsOf:
         for at, lane in enumerate(lanes):
             if lane.events.partitions is not None:
                 self.growing[lane.events.partitions[1]].append(at)
+        each = list({id(lane.events): lane.events for lane in lanes}.values())
+        places = {id(events): place for place, events in enumerate(each)}
+        self._of: Indexes = np.array([places[id(lane.events)] for lane in lanes], np.intp)
         self._columns = {
-            name: np.stack([_or(getattr(lane.events, name), usual, minutes) for lane in lanes], axis=1)
+            name: np.stack([_or(getattr(events, name), usual, minutes) for events in each], axis=1)
             for name, usual in (("capacity", 1.0), ("stopped_seconds", 0.0), ("replaced", 0.0))
-            if any(getattr(lane.events, name) is not None for lane in lanes)
+            if any(getattr(events, name) is not None for events in each)
         }
 
     def at(self, name: str, minute: int) -> Messages | None:
         """None: nothing of this kind happens."""
         column = self._columns.get(name)
-        return None if column is None else column[minute]
+        return None if column is None else column[minute].take(self._of)
 
 
 def _or(column: Messages | None, usual: float, minutes: int) -> Messages:

@@ -8,13 +8,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adapter.columns import Flags, Indexes
-from adapter.verdicts.assignment import NO_LIMIT, UNKNOWN, Counts, Divisions, Reading, Sharing, whole_partitions
+from adapter.verdicts.assignment import (
+    NO_LIMIT,
+    UNKNOWN,
+    Asked,
+    Counts,
+    Divisions,
+    Rates,
+    Reading,
+    Sharing,
+    held_at_most,
+    whole_partitions,
+)
 
 Messages = NDArray[np.float64]
 
@@ -235,6 +246,34 @@ class Promises:
         return Promises(*(getattr(self, it.name)[rows] for it in fields(self)))
 
 
+class Wanting(Asked, Protocol):
+    """Groups whose numbers of members depend on nothing else."""
+
+    @property
+    def is_idle(self) -> Flags:
+        """Whether nothing waits and nothing arrives."""
+
+
+class Known(Wanting, Protocol):
+    """What is known of many groups (rows) at one time."""
+
+    @property
+    def read(self) -> Messages:
+        """Messages per second; NaN where they are not known."""
+
+    @property
+    def expected_members(self) -> Counts: ...
+
+    def drains(self) -> Messages:
+        """Returns the messages per second to read beside those that arrive (`drains_of`)."""
+
+    def measured(self) -> tuple[Messages, Messages]:
+        """Returns the messages per second that arrive now, and of these what members could read."""
+
+    def busier(self, rows: Indexes) -> Wanting:
+        """Returns some of them, with rates that have grown by CALMING."""
+
+
 class RequiredOfAll(NamedTuple):
     members: Counts
     basis: Counts
@@ -299,34 +338,96 @@ def required_of_all(
         # If there is nothing else, one member still has work.
         arriving, beyond = (np.where(still, 0.0, column) for column in (demands.arriving, demands.beyond))
         counted = replace(demands, arriving=arriving, beyond=beyond)
-    able = np.where(divisions.is_exclusive, demands.capacity, np.inf)[:, np.newaxis]
-    courses = _watched(now, demands, courses)
+    able = np.where(divisions.is_exclusive, demands.capacity, np.inf)
+    known = _Demanded(counted, able, divisions, promises, demands)
+    wanted, basis, courses = decided(now, known, divisions, promises, courses)
+    return RequiredOfAll(wanted, basis, counted.arriving > able[:, np.newaxis], still), courses
+
+
+class _Demanded:
+    """What `Known` asks for, from demands."""
+
+    def __init__(
+        self, it: Demands, able: Messages, divisions: Divisions, promises: Promises, of_all: Demands | None = None
+    ) -> None:
+        """`of_all`: with the partitions whose commits stand still."""
+        self._it, self._able, self._divisions, self._promises, self._of_all = it, able, divisions, promises, of_all
+        self.capacity, self.members, self.read = it.capacity, it.members, it.read
+        self.expected_members = it.expected_members
+        self.rates = Rates.of(it.arriving, able, divisions)
+
+    @property
+    def is_idle(self) -> Flags:
+        idle: Flags = ~(self._it.arriving.any(axis=1) | self._it.lag.any(axis=1))
+        return idle
+
+    def held(self) -> Counts | None:
+        return None if self._it.owners is None else held_at_most(self._it.arriving, self._it.owners)
+
+    def reading(self, rows: Indexes) -> Reading:
+        it = self._it
+        return Reading(it.arriving, it.capacity, it.members, it.owners).among(rows)
+
+    def drains(self) -> Messages:
+        return drains_of(self._it.beyond, self._it.arriving, self._able, self._promises.drain_seconds)
+
+    def measured(self) -> tuple[Messages, Messages]:
+        arriving = (self._of_all or self._it).arriving_now
+        return arriving.sum(axis=1), np.minimum(arriving, self._able[:, np.newaxis]).sum(axis=1)
+
+    def busier(self, rows: Indexes) -> Wanting:
+        it = self._it.among(rows)
+        it = replace(it, arriving=it.arriving * CALMING)
+        return _Demanded(it, self._able[rows], self._divisions.among(rows), self._promises.among(rows))
+
+
+class _Some:
+    """Some of the groups."""
+
+    def __init__(self, it: Wanting, rows: Indexes) -> None:
+        self._it, self._rows = it, rows
+        self.rates, self.capacity, self.members = it.rates.among(rows), it.capacity[rows], it.members[rows]
+
+    def held(self) -> Counts | None:
+        held = self._it.held()
+        return None if held is None else held[self._rows]
+
+    def reading(self, rows: Indexes) -> Reading:
+        return self._it.reading(self._rows[rows])
+
+
+def decided(
+    now: float, known: Known, divisions: Divisions, promises: Promises, courses: Courses
+) -> tuple[Counts, Counts, Courses]:
+    """Returns the number of members of each group, what it follows from, and the courses for the next call."""
+    courses = _watched(now, known, courses)
     is_settled = courses.is_settled(now)
     # The pause of a rebalance, and members that are still starting, ask for no more members.
-    drain = _drains(counted, able, promises)
+    drain = known.drains()
     drain = np.where(is_settled, drain, np.minimum(drain, courses.drain))
-    courses = _judged(now, demands, able, courses, is_settled, drain > 0)
-    wanted, basis = _wanted(counted, divisions, promises, drain)
-    wanted, basis = _calmed(wanted, basis, counted, divisions, promises, drain, courses, is_settled)
+    courses = _judged(now, known, courses, is_settled, drain > 0)
+    wanted, basis = _wanted(known, divisions, promises, drain)
+    wanted, basis = _calmed(wanted, basis, known, divisions, promises, drain, courses, is_settled)
     is_limited = (now < courses.limited_until) & (wanted > courses.limit)
-    is_limited &= demands.arriving.sum(axis=1) <= GROWN * courses.limited_rate
-    wanted, basis = np.where(is_limited, courses.limit, wanted), np.where(is_limited, _DOWNSTREAM, basis)
-    steps = is_settled & ~np.isnan(demands.read) & (courses.step_members == 0) & (drain > 0)
-    steps &= (demands.members > 0) & (demands.members < wanted)
+    if is_limited.any():
+        is_limited &= known.measured()[0] <= GROWN * courses.limited_rate
+        wanted, basis = np.where(is_limited, courses.limit, wanted), np.where(is_limited, _DOWNSTREAM, basis)
+    steps = is_settled & ~np.isnan(known.read) & (courses.step_members == 0) & (drain > 0)
+    steps &= (known.members > 0) & (known.members < wanted)
     courses = replace(
         courses,
         members=wanted,
         drain=drain,
-        step_members=np.where(steps, demands.members, courses.step_members),
-        step_read=np.where(steps, demands.read, courses.step_read),
+        step_members=np.where(steps, known.members, courses.step_members),
+        step_read=np.where(steps, known.read, courses.step_read),
     )
-    return RequiredOfAll(wanted, basis, counted.arriving > able, still), courses
+    return wanted, basis, courses
 
 
 def _calmed(
     wanted: Counts,
     basis: Counts,
-    demands: Demands,
+    known: Known,
     divisions: Divisions,
     promises: Promises,
     drain: Messages,
@@ -338,43 +439,41 @@ def _calmed(
     lowest = np.where(falls, courses.members, wanted)
     rows = np.flatnonzero(falls & is_settled)
     if len(rows):
-        busier = demands.among(rows)
-        busier = replace(busier, arriving=busier.arriving * CALMING)
-        enough, _ = _wanted(busier, divisions.among(rows), promises.among(rows), drain[rows])
+        enough, _ = _wanted(known.busier(rows), divisions.among(rows), promises.among(rows), drain[rows])
         lowest[rows] = np.maximum(np.minimum(enough, lowest[rows]), wanted[rows])
     return lowest, np.where(lowest > wanted, _HELD, basis)
 
 
-def _drains(demands: Demands, able: Messages, promises: Promises) -> Messages:
-    """Returns the messages per second to read beside those that arrive. A member of its own could read no more of a
-    partition than what is left of its capacity."""
-    if not demands.beyond.any():
+def drains_of(beyond: Messages, arriving: Messages, able: Messages, seconds: Messages) -> Messages:
+    """Returns the messages per second to read beside those that arrive, so that what waits beyond messages on their way
+    is worked off in so many seconds. A member of its own could read no more of a partition than what is left of its
+    capacity."""
+    if not beyond.any():
         return np.zeros(len(able))
-    drains = demands.beyond / promises.drain_seconds[:, np.newaxis]
-    total: Messages = np.minimum(drains, np.maximum(able - demands.arriving, 0.0)).sum(axis=1)
+    drains = beyond / seconds[:, np.newaxis]
+    total: Messages = np.minimum(drains, np.maximum(able[:, np.newaxis] - arriving, 0.0)).sum(axis=1)
     return total
 
 
-def _wanted(demands: Demands, divisions: Divisions, promises: Promises, drain: Messages) -> tuple[Counts, Counts]:
+def _wanted(asked: Wanting, divisions: Divisions, promises: Promises, drain: Messages) -> tuple[Counts, Counts]:
     """Returns the numbers of members without what was before, and what they follow from."""
-    is_idle = ~(demands.arriving.any(axis=1) | demands.lag.any(axis=1))
-    able = np.where(divisions.is_exclusive, demands.capacity, np.inf)
-    carried = np.minimum(demands.arriving, able[:, np.newaxis])
-    rate = carried.sum(axis=1) * (1 + promises.pause_seconds / promises.drain_seconds) + drain
-    needed = np.ceil(rate / (demands.capacity * promises.utilization) - _ROUNDING)
+    is_idle = asked.is_idle
+    rate = asked.rates.carried * (1 + promises.pause_seconds / promises.drain_seconds) + drain
+    needed = np.ceil(rate / (asked.capacity * promises.utilization) - _ROUNDING)
     by_rates = np.clip(needed, 1, _MOST).astype(np.int64)
-    by_partitions = by_rates.copy()
     rows = np.flatnonzero(divisions.is_exclusive & ~is_idle)
-    if len(rows):
-        it = demands.among(rows)
-        reading = Reading(it.arriving, it.capacity, it.members, it.owners)
-        by_partitions[rows] = whole_partitions(reading, divisions.among(rows), carried[rows], by_rates[rows])
+    if len(rows) == len(by_rates):
+        by_partitions = whole_partitions(asked, divisions, by_rates)
+    else:
+        by_partitions = by_rates.copy()
+        if len(rows):
+            by_partitions[rows] = whole_partitions(_Some(asked, rows), divisions.among(rows), by_rates[rows])
     wanted = np.minimum(np.maximum(by_partitions, by_rates), divisions.most)
     basis = np.where(by_partitions > by_rates, _PARTITIONS, _RATES)
     return np.where(is_idle, 0, wanted), np.where(is_idle, _IDLE, basis)
 
 
-def _watched(now: float, demands: Demands, courses: Courses) -> Courses:
+def _watched(now: float, demands: Known, courses: Courses) -> Courses:
     """Follows which members are there, and since when they are not those that are expected."""
     members, since = demands.members, courses.unsettled_since
     difference = np.where(demands.expected_members == UNKNOWN, 0, members - demands.expected_members)
@@ -391,7 +490,7 @@ def _watched(now: float, demands: Demands, courses: Courses) -> Courses:
 
 
 def _judged(
-    now: float, demands: Demands, able: Messages, courses: Courses, is_settled: Flags, is_lagging: Flags
+    now: float, demands: Known, courses: Courses, is_settled: Flags, is_lagging: Flags
 ) -> Courses:
     """Decides whether the latest steps up have helped, once their members have read for long enough."""
     read, before = demands.read, courses.step_members
@@ -401,13 +500,13 @@ def _judged(
     expected = courses.step_read * (1 + INEFFECTIVE * (demands.members / np.maximum(before, 1) - 1))
     # Members that read about as much as arrives and can be read are not limited further down, however little that is.
     # What is only expected cannot be read yet.
-    arriving = demands.arriving_now
-    keep_up = read >= (1 - INEFFECTIVE) * np.minimum(arriving, able).sum(axis=1)
+    arriving, readable = demands.measured()
+    keep_up = read >= (1 - INEFFECTIVE) * readable
     failed = is_due & is_lagging & (demands.members > before) & (read < expected) & ~keep_up
     return replace(
         courses,
         step_members=np.where(is_due, 0, before),
         limit=np.where(failed, before, courses.limit),
         limited_until=np.where(failed, now + LIMITED_SECONDS, courses.limited_until),
-        limited_rate=np.where(failed, arriving.sum(axis=1), courses.limited_rate),
+        limited_rate=np.where(failed, arriving, courses.limited_rate),
     )

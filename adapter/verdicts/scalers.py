@@ -1,7 +1,7 @@
 """Who decides how many members a group has in a replay: HPAs, or what really happened."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -12,6 +12,7 @@ from adapter.verdicts.hpa import Hpa
 from adapter.verdicts.load import MINUTE, NO_EVENTS, Events, Load
 from adapter.verdicts.plant import Consumers, Messages
 from adapter.verdicts.recent import Counts, RecentCounts, Window
+from adapter.verdicts.sights import Sight
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,37 +28,10 @@ class Served:
 LAG = Served()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Views:
-    """What the adapter knows of some groups (rows) when an HPA asks. Partitions are columns; those that a group lacks
-    have nothing."""
-
-    now: float
-    lag: Messages
-    """In each partition."""
-    arriving: Messages
-    """Messages per second in each partition, over the last minute."""
-    lately: Messages
-    """The same over the last seconds (`quick_window_of`)."""
-    read: Messages
-    """Messages per second that each group read, over the last minute."""
-    members: Counts
-    """UNKNOWN: the group rebalances."""
-    owners: Indexes
-    """The member that has each partition; negative: nobody."""
-    replicas: Counts
-    widths: Counts
-    """Partitions that each group has."""
-
-    def among(self, rows: Indexes) -> "Views":
-        """Returns those of some groups."""
-        return Views(self.now, *(getattr(self, it.name)[rows] for it in fields(self)[1:]))
-
-
 class Rule(Protocol):
     """A metric that does not follow from the lag alone. It may remember what it needs."""
 
-    def values(self, views: Views) -> Messages:
+    def values(self, sight: Sight) -> Messages:
         """Returns what the HPA of each lane reads; NaN: nothing."""
 
 
@@ -68,8 +42,8 @@ class RuleOf(Protocol):
         """Returns the rule of several lanes whose `rule` is of this type."""
 
 
-ViewsOf = Callable[[float], Views]
-"""Those of all lanes with rules, in order, at a time."""
+SightOf = Callable[[float], Sight]
+"""That of all lanes with rules, in order, at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +76,7 @@ class Scaler(Protocol):
     def members(self, now: float) -> Counts:
         """Returns those that read from now on."""
 
-    def sync(self, now: float, lag: Messages, views: ViewsOf) -> None:
+    def sync(self, now: float, lag: Messages, sight_of: SightOf) -> None:
         """Receives the lag that is served, and what else there is to know."""
 
 
@@ -119,7 +93,7 @@ class Given:
         self.replicas = self._members[int(now // MINUTE)]
         return self.replicas
 
-    def sync(self, now: float, lag: Messages, views: ViewsOf) -> None:
+    def sync(self, now: float, lag: Messages, sight_of: SightOf) -> None:
         """Nothing follows from it."""
 
 
@@ -143,29 +117,35 @@ class Autoscaled:
         self._before = self._seen
         self._intervals: list[float] = np.unique(self._interval).tolist()
         always = np.ones(len(lanes[0].load.produced), np.bool_)
-        is_known = [always if lane.lag_is_known is None else lane.lag_is_known for lane in lanes]
-        self._is_known: Flags = np.stack(is_known, axis=1)
+        is_known = {id(known): known for known in (_known(lane, always) for lane in lanes)}
+        places = {key: place for place, key in enumerate(is_known)}
+        self._known_of: Indexes = np.array([places[id(_known(lane, always))] for lane in lanes], np.intp)
+        self._is_known: Flags = np.stack(list(is_known.values()), axis=1)
+        """In each minute (rows); lanes have one of the columns."""
         self._is_unknown_to_any: list[bool] = (~self._is_known.all(axis=1)).tolist()
         hpas = [lane.hpa for lane in lanes if lane.hpa is not None]
         self._controllers = Controllers(hpas, flags)
         self._rows = max(len(hpa.metrics) for hpa in hpas)
         self._reads_ready = any(metric.source.target.type == "Value" for hpa in hpas for metric in hpa.metrics)
-        self._most: Messages = np.array([lane.served.most for lane in lanes])
-        self._replica: Messages = np.array([lane.served.replica or 0.0 for lane in lanes])
+        self._limited = np.array([at for at, lane in enumerate(lanes) if lane.served != LAG], np.intp)
+        limits = [lanes[at].served for at in self._limited.tolist()]
+        self._most: Messages = np.array([served.most for served in limits])
+        self._replica: Messages = np.array([served.replica or 0.0 for served in limits])
         self._ruled = np.array([at for at, lane in enumerate(lanes) if lane.rule is not None], np.intp)
         self._rules = tuple(_rules_of([lanes[at] for at in self._ruled.tolist()]))
-        self._serves_lag = all(lane.served == LAG for lane in lanes)
 
     def members(self, now: float) -> Counts:
         return self._for(now, self._joins)
 
-    def sync(self, now: float, lag: Messages, views: ViewsOf) -> None:
+    def sync(self, now: float, lag: Messages, sight_of: SightOf) -> None:
         """The controller reads the adapter's latest sample."""
         self._sample(now, lag)
-        values: Milli = np.ceil(self._metric(now, views) * 1000)
+        values: Milli = self._metric(now, sight_of)
+        values *= 1000
+        np.ceil(values, out=values)
         minute = int((now - self._step) // MINUTE)
         if self._is_unknown_to_any[minute]:
-            values = np.where(self._is_known[minute], values, np.nan)
+            values = np.where(self._is_known[minute].take(self._known_of), values, np.nan)
         ready = self._for(now, self._starts) if self._reads_ready else self.replicas
         rows = np.broadcast_to(values, (self._rows, len(values))) if self._rows > 1 else values[np.newaxis]
         desired = self._controllers.sync(now, rows, self.replicas, self.replicas, ready)
@@ -185,14 +165,14 @@ class Autoscaled:
             self._seen = np.where(ages < self._step, lag + (self._before - lag) * ages / self._step, self._seen)
         self._before = lag
 
-    def _metric(self, now: float, views: ViewsOf) -> Messages:
-        served = self._seen
-        if not self._serves_lag:
-            lag = np.minimum(served, self._most)
-            served = np.where(self._replica > 0, np.ceil(lag / np.maximum(self._replica, 1.0)), lag)
+    def _metric(self, now: float, sight_of: SightOf) -> Messages:
+        served = self._seen.copy()
+        if len(self._limited):
+            lag = np.minimum(served[self._limited], self._most)
+            served[self._limited] = np.where(self._replica > 0, np.ceil(lag / np.maximum(self._replica, 1.0)), lag)
         if not self._rules:
             return served
-        known, served = views(now), served.copy()
+        known = sight_of(now)
         for rows, rule in self._rules:
             served[self._ruled[rows]] = rule.values(known if len(self._rules) == 1 else known.among(rows))
         return served
@@ -200,6 +180,10 @@ class Autoscaled:
     def _for(self, now: float, delays: "_Delays") -> Counts:
         """Returns the replicas that have been wanted without a break for so many seconds."""
         return self.replicas if now >= self._changed_at + delays.longest else delays.counts(now, len(self.replicas))
+
+
+def _known(lane: Lane, always: Flags) -> Flags:
+    return always if lane.lag_is_known is None else lane.lag_is_known
 
 
 def _rules_of(lanes: Sequence[Lane]) -> Iterator[tuple[Indexes, Rule]]:

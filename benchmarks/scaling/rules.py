@@ -15,7 +15,8 @@ from adapter.verdicts.load import MINUTE
 from adapter.verdicts.owners import Owners
 from adapter.verdicts.plant import Consumers, Messages
 from adapter.verdicts.recent import Counts
-from adapter.verdicts.scalers import Lane, Views
+from adapter.verdicts.scalers import Lane
+from adapter.verdicts.sights import Sight, Views
 
 SYNC_SECONDS = 15.0
 
@@ -55,7 +56,8 @@ class _EachAlone:
     def __init__(self, lanes: Sequence[Lane]) -> None:
         self._rules = [lane.rule.rule(lane.consumers) for lane in lanes if isinstance(lane.rule, Alone)]
 
-    def values(self, views: Views) -> Messages:
+    def values(self, sight: Sight) -> Messages:
+        views = sight.views()
         return np.array([rule.value(_view(views, at)) for at, rule in enumerate(self._rules)])
 
 

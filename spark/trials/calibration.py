@@ -108,9 +108,13 @@ def calibration_of(
 
 def as_served(minutes: Minutes, result: Replay) -> Courses:
     """With the time between reading and committing, in which a message still waits as far as anybody can see."""
-    in_flight = in_flight_seconds(minutes)
-    wait = result.wait_seconds.astype(float) + np.where(np.nan_to_num(minutes.produced) > 0, in_flight, 0.0)
+    wait = result.wait_seconds.astype(float) + flights_of(minutes)
     return Courses(result.lag.astype(float), wait, result.replicas.astype(float))
+
+
+def flights_of(minutes: Minutes) -> Floats:
+    """Returns the seconds between reading and committing, minute by minute."""
+    return np.where(np.nan_to_num(minutes.produced) > 0, in_flight_seconds(minutes), 0.0)
 
 
 def in_flight_seconds(minutes: Minutes) -> float:
@@ -121,7 +125,14 @@ def in_flight_seconds(minutes: Minutes) -> float:
 
 def figures_of(course: Courses, known: Flags, promised: float, changes: int) -> Figures:
     """`known`: the minutes that are compared; there is one at least, and the course is known in all of them."""
-    waits = course.wait_seconds[known]
+    lag_p95, replicas = float(np.percentile(course.lag[known], 95)), float(course.replicas[known].sum())
+    return figures_from(course.wait_seconds[known], lag_p95, replicas, promised, changes * 1440 / len(known))
+
+
+def figures_from(
+    waits: Floats, lag_p95: float, replica_minutes: float, promised: float, changes_a_day: float
+) -> Figures:
+    """`waits`: of the minutes that are compared."""
     p50, p95, p99 = np.percentile(waits, (50, 95, 99))
     return Figures(
         minutes=len(waits),
@@ -130,9 +141,9 @@ def figures_of(course: Courses, known: Flags, promised: float, changes: int) -> 
         wait_p99=float(p99),
         wait_max=float(waits.max()),
         minutes_above=int(np.count_nonzero(waits > promised)),
-        replica_hours=float(course.replicas[known].sum()) / 60,
-        changes_a_day=changes * 1440 / len(known),
-        lag_p95=float(np.percentile(course.lag[known], 95)),
+        replica_hours=replica_minutes / 60,
+        changes_a_day=changes_a_day,
+        lag_p95=lag_p95,
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from adapter.verdicts.plant import Consumers
-from adapter.verdicts.replay import Replay, replayed
+from adapter.verdicts.replay import Replay, replay, replayed
 from adapter.verdicts.scalers import Lane
 from spark.errors import Unusable
 from spark.trials.calibration import (
@@ -16,6 +16,7 @@ from spark.trials.calibration import (
     calibration_of,
     figures_of,
 )
+from spark.trials.measures import Measure
 from spark.trials.minutes import Minutes, Shape
 from spark.trials.references import Candidate, keda_of, lane_of_oracle, lanes_with
 
@@ -67,11 +68,18 @@ def trials_of(asked: Sequence[tuple[Minutes, Question]]) -> list[Trial | Untried
     ]
     fitting = {at: it for at, it in enumerate(begun) if isinstance(it, Trial) and not it.calibration.misfit}
     lanes_of = {at: _lanes(*asked[at]) for at in fitting}
-    results = iter(replayed(list(itertools.chain.from_iterable(lanes_of.values()))))
+    measures_of = {at: _measures(*asked[at], len(lanes)) for at, lanes in lanes_of.items()}
+    receivers = [measure.take for measures in measures_of.values() for measure in measures]
+    replay(list(itertools.chain.from_iterable(lanes_of.values())), receivers)
     for at, trial in fitting.items():
-        *candidates, keda = [_figures(*asked[at], next(results)) for _ in lanes_of[at]]
+        *candidates, keda = [measure.figures() for measure in measures_of[at]]
         begun[at] = replace(trial, candidates=tuple(candidates), keda=keda)
     return begun
+
+
+def _measures(minutes: Minutes, question: Question, lanes: int) -> list[Measure]:
+    first = Measure.of(minutes, question.promised_seconds)
+    return [first, *(first.beside() for _ in range(lanes - 1))]
 
 
 def _prepared(minutes: Minutes, question: Question) -> tuple[Lane, Lane] | Untried:

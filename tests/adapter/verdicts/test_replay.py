@@ -7,7 +7,8 @@ import pytest
 from adapter.verdicts.load import Events, Load
 from adapter.verdicts.plant import Consumers, Messages
 from adapter.verdicts.replay import replayed
-from adapter.verdicts.scalers import Lane, Served, Views
+from adapter.verdicts.scalers import Lane, Served
+from adapter.verdicts.sights import Sight, Views
 from tests.support.hpas import external, hpa, rules
 
 TEN = Consumers(10.0, (4,), commit_seconds=1.0, interval_seconds=15.0)
@@ -162,8 +163,8 @@ class Watching:
         assert [lane.rule for lane in lanes] == [self]
         return self
 
-    def values(self, views: Views) -> Messages:
-        self.seen.append(views)
+    def values(self, sight: Sight) -> Messages:
+        self.seen.append(sight.views())
         return np.array([2.0])
 
 
