@@ -55,8 +55,10 @@ NO_EVENTS = Events()
 class Curves:
     """How many messages have arrived in a partition, by time; negative before the replay's start."""
 
-    times: Seconds
+    started: float
+    """Seconds before the replay."""
     busiest: Messages
+    """Before the replay, at its start, and at the end of each minute."""
     others: Messages
     """In each of the other partitions, for a weight of 1."""
 
@@ -66,10 +68,9 @@ class Curves:
         share, others = _shares(load, partitions, events)
         usual = float((produced * share).sum() / produced.sum()) if produced.any() else float(share[0])
         started = load.wait_seconds or (load.lag * MINUTE / max(float(produced.mean()), 1.0)) or 1.0
-        times = np.concatenate([[-started], np.arange(len(produced) + 1) * MINUTE])
         first = (load.lag * usual, load.lag * (1 - usual) / others[0])
         return cls(
-            times,
+            started,
             *(
                 np.concatenate([[-waiting], np.zeros(1), np.cumsum(produced * of_one)])
                 for waiting, of_one in zip(first, (share, (1 - share) / others), strict=True)
@@ -80,10 +81,12 @@ class Curves:
         """Returns the age of the oldest message at the end of each minute (columns) from `first` on, from what waits
         where most waits for its weight: the messages of a partition are read in their order."""
         ends = slice(first + 2, first + 2 + busiest.shape[1])
+        times = np.arange(-1, len(self.busiest) - 1) * MINUTE
+        times[0] = -self.started
         ages = [
             np.where(
                 waiting > WAITS_FROM,
-                self.times[ends] - np.interp(curve[ends] - waiting * _ROUNDED, curve, self.times),
+                times[ends] - np.interp(curve[ends] - waiting * _ROUNDED, curve, times),
                 0.0,
             )
             for curve, waiting in ((self.busiest, busiest), (self.others, others))
@@ -91,15 +94,21 @@ class Curves:
         return np.maximum(*ages)
 
 
-def arrived_between(produced: Messages, lanes: Indexes, first: Seconds, last: Seconds) -> Messages:
-    """Returns what arrived for each of some lanes (last axis) from a time to another one. `produced`: in each minute
-    (rows) of all lanes (columns)."""
+def arrived_between(curves: Messages, lanes: Indexes, first: Seconds, last: Seconds) -> Messages:
+    """Returns what arrived for each of some lanes (last axis) from a time to another one. `curves`: as those of
+    `Curves`, of all lanes (columns)."""
     total = np.zeros(last.shape)
-    for minute in range(int(first.min() // MINUTE), min(int(last.max() // MINUTE) + 1, len(produced))):
+    for minute in range(int(first.min() // MINUTE), min(int(last.max() // MINUTE) + 1, len(curves) - 2)):
         begin = minute * MINUTE
         seconds = np.minimum(last, begin + MINUTE) - np.maximum(first, begin)
-        total += produced[minute, lanes] * (np.maximum(seconds, 0.0) / MINUTE)
+        total += arrived_in(curves, minute, lanes) * (np.maximum(seconds, 0.0) / MINUTE)
     return total
+
+
+def arrived_in(curves: Messages, minute: int, lanes: Indexes) -> Messages:
+    """Returns what arrived for each of some lanes in a minute, as `arrived_between` does."""
+    arrived: Messages = curves[minute + 2].take(lanes) - curves[minute + 1].take(lanes)
+    return arrived
 
 
 def _filled(produced: Messages) -> Messages:

@@ -245,7 +245,10 @@ class Plant:
         if not self._seconds.any():
             return
         its, left = self._columns, self._columns.scratch[:-1]
-        busiest, others = self._arriving.busiest * self._seconds, self._slots.spread(self._arriving.others * self._seconds)
+        busiest, others = (
+            self._arriving.busiest * self._seconds,
+            self._slots.spread(self._arriving.others * self._seconds),
+        )
         for table, weight_of, arrived in zip(its.scratch_tables, its.weight_tables, others, strict=True):
             np.multiply(weight_of, arrived, out=table)
         left += its.before[:-1]
@@ -257,14 +260,14 @@ class Plant:
         self._busiest_gathered = (self._busiest_gathered + busiest) * left.take(self._first)
         its.left[:-1] *= left
         for gathered, arrived in zip(its.gathered_tables, others, strict=True):
-            gathered += arrived
+            np.add(gathered, arrived, out=gathered)
         its.gathered[:-1] *= left
         its.before[:-1] = its.loads[:-1]
         self._seconds[:] = 0.0
 
     def _share(self, lanes: Indexes) -> "_Shares":
         """Does the same for some lanes, and returns what it comes to."""
-        its, slots, first = self._columns, self._slots_of(lanes), self._first[lanes]
+        its, slots = self._columns, self._slots_of(lanes)
         shares = self._shares_of(lanes, slots)
         its.left[slots], its.gathered[slots], its.before[slots] = shares.left, shares.gathered, its.loads[slots]
         self._busiest_gathered[lanes], self._seconds[lanes] = shares.busiest, 0.0

@@ -90,6 +90,8 @@ class _Sync:
 
     measured: Messages
     """Messages per second in each partition (columns), over the last minute."""
+    total: Messages
+    """Of these."""
     arriving: Messages
     """The same, following a rise."""
     pattern: Counts
@@ -117,9 +119,10 @@ class _Ahead:
         cells, many = arriving.reshape(number * groups, width), divisions.among(rows)
         rates, busier = (Rates.of(each, able[rows], many) for each in (cells, cells * CALMING))
         pattern = (arriving[..., 0] > 0) + 2 * (arriving[..., 1:] > 0).any(axis=2)
+        total = measured.sum(axis=2)
         parts = [slice(groups * at, groups * (at + 1)) for at in range(number)]
         syncs = [
-            _Sync(measured[at], arriving[at], pattern[at], rates.among(part), busier.among(part))
+            _Sync(measured[at], total[at], arriving[at], pattern[at], rates.among(part), busier.among(part))
             for at, part in enumerate(parts)
         ]
         return cls(times.tolist(), syncs)
@@ -189,7 +192,7 @@ class _Known:
         """Where nothing waits but what was read and not committed in the time that messages are on their way, nothing
         is to be worked off."""
         plant, lanes = self._sight.plant, self._sight.lanes
-        uncommitted, total = plant.uncommitted[lanes], self._sync.measured.sum(axis=1)
+        uncommitted, total = plant.uncommitted[lanes], self._sync.total
         seconds = np.divide(uncommitted, total, out=np.full(len(lanes), np.inf), where=total > 0)
         rows = np.flatnonzero((plant.lag[lanes] > 0) | ((uncommitted > 0) & (seconds > self._flight)))
         drains = np.zeros(len(lanes))

@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 
 from adapter.columns import Indexes
 from adapter.verdicts.controllers import DEFAULT_FLAGS, ControllerFlags
-from adapter.verdicts.load import MINUTE, Curves
+from adapter.verdicts.load import MINUTE, Curves, arrived_in
 from adapter.verdicts.plant import Arrivals, Consumers, Messages, Plant
 from adapter.verdicts.scalers import Autoscaled, Given, Lane, Scaler
 from adapter.verdicts.sights import RATE_SECONDS, Inflows, Sight
 
-MOST_CELLS = 100_000
-"""Partitions of all lanes in a batch, so that they fit into a processor's cache."""
-CHUNK_MINUTES = 720
+MOST_PARTITIONS = 200_000
+"""Of all lanes in a batch: more beside one another cost no less each."""
+MOST_CELLS = 1_000_000
+"""Partitions of the lanes in a batch if all had as many as the widest one, to bound the memory."""
+CHUNK_MINUTES = 360
 """After which waits are computed, so that no more has to be remembered for them."""
 
 
@@ -40,7 +42,7 @@ class Replay:
 
 
 Receiver = Callable[[int, Replay], None]
-"""Takes the number of the first minute of a part of a lane's replay, and the part; its changes are all until its end."""
+"""Takes the first minute of a part of a lane's replay, and the part, whose changes are all until its end."""
 
 
 def replayed(lanes: Sequence[Lane], flags: ControllerFlags = DEFAULT_FLAGS) -> tuple[Replay, ...]:
@@ -82,7 +84,7 @@ class _Whole:
 
 def _batches(lanes: Sequence[Lane]) -> Iterator[Sequence[int]]:
     """Yields lanes that are replayed together: with or without an HPA, with as many minutes, and with about as many
-    partitions, because a batch has room in each of its lanes for as many as the widest one has."""
+    partitions."""
 
     def kind(place: int) -> tuple[bool, int]:
         lane = lanes[place]
@@ -98,11 +100,14 @@ def _batches(lanes: Sequence[Lane]) -> Iterator[Sequence[int]]:
 
     for _, alike in groupby(sorted(range(len(lanes)), key=kind), key=kind):
         batch: list[int] = []
+        partitions = 0
         for place in sorted(alike, key=width):
-            if batch and (len(batch) + 1) * width(place) > MOST_CELLS:
+            is_full = partitions + width(place) > MOST_PARTITIONS or (len(batch) + 1) * width(place) > MOST_CELLS
+            if batch and is_full:
                 yield sorted(batch, key=window)
-                batch = []
+                batch, partitions = [], 0
             batch.append(place)
+            partitions += width(place)
         yield sorted(batch, key=window)
 
 
@@ -114,13 +119,15 @@ class _Replays:
         loads = {_key(lane): lane for lane in lanes}
         places = {key: place for place, key in enumerate(loads)}
         self._load_of = np.array([places[_key(lane)] for lane in lanes])
-        self._curves = [Curves.of(lane.load, lane.consumers.width, lane.events) for lane in loads.values()]
+        curves = [Curves.of(lane.load, lane.consumers.width, lane.events) for lane in loads.values()]
+        self._minutes = len(lanes[0].load.produced)
         self._inflows = Inflows(
-            *(
-                np.stack([np.diff(getattr(curves, name)[1:]) for curves in self._curves], axis=1)
-                for name in ("busiest", "others")
-            )
+            *(np.stack([getattr(of, name) for of in curves], axis=1) for name in ("busiest", "others"))
         )
+        self._curves = [
+            Curves(of.started, self._inflows.busiest[:, at], self._inflows.others[:, at])
+            for at, of in enumerate(curves)
+        ]
         weights = np.zeros((len(lanes), max(lane.consumers.width for lane in lanes)))
         for at, lane in enumerate(lanes):
             weights[at, : _width_at_first(lane)] = _weights(lane)[: _width_at_first(lane)]
@@ -139,13 +146,13 @@ class _Replays:
         self._read: deque[Messages] = deque(maxlen=round(RATE_SECONDS / step_seconds))
 
     def run(self, receivers: Sequence[Receiver]) -> None:
-        for first in range(0, len(self._inflows.busiest), CHUNK_MINUTES):
+        for first in range(0, self._minutes, CHUNK_MINUTES):
             for receive, part in zip(receivers, self._parts(first), strict=True):
                 receive(first, part)
 
     def _parts(self, first: int) -> Iterator[Replay]:
         """Replays some minutes of all lanes."""
-        minutes = range(first, min(first + CHUNK_MINUTES, len(self._inflows.busiest)))
+        minutes = range(first, min(first + CHUNK_MINUTES, self._minutes))
         shape = len(self._lanes), len(minutes)
         lags, waits, replicas = np.empty(shape, np.float32), np.empty(shape, np.float32), np.empty(shape, np.int32)
         busiest, others = (np.empty(shape) for _ in range(2))
@@ -164,7 +171,9 @@ class _Replays:
         for lane in self._events.growing[minute]:
             self._plant.grow(lane, self._lanes[lane].consumers, _weights(self._lanes[lane]))
         inflows = self._inflows
-        busiest, others = (it[minute].take(self._load_of) / MINUTE for it in (inflows.busiest, inflows.others))
+        busiest, others = (
+            arrived_in(curves, minute, self._load_of) / MINUTE for curves in (inflows.busiest, inflows.others)
+        )
         self._plant.arrive(Arrivals(busiest, others), self._events.at("capacity", minute))
         if (seconds := self._events.at("stopped_seconds", minute)) is not None:
             self._plant.stop(seconds)

@@ -489,9 +489,7 @@ def _watched(now: float, demands: Known, courses: Courses) -> Courses:
     )
 
 
-def _judged(
-    now: float, demands: Known, courses: Courses, is_settled: Flags, is_lagging: Flags
-) -> Courses:
+def _judged(now: float, demands: Known, courses: Courses, is_settled: Flags, is_lagging: Flags) -> Courses:
     """Decides whether the latest steps up have helped, once their members have read for long enough."""
     read, before = demands.read, courses.step_members
     is_due = is_settled & (before > 0) & ~np.isnan(read) & (now - courses.seen_since >= PROVEN_SECONDS)

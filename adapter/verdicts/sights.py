@@ -38,10 +38,10 @@ class Views:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inflows:
-    """What arrives in each minute (rows)."""
+    """How much has arrived in groups (columns), in rows as `Curves` has them."""
 
     busiest: Messages
-    """In the first partition of each group (columns)."""
+    """In the first partition."""
     others: Messages
     """In each other partition of weight 1."""
 
@@ -129,4 +129,3 @@ class Sight:
         if len(waiting):
             lag[waiting] += self.plant.waiting(lanes[waiting])[:, : lag.shape[1]] * exists[waiting]
         return lag
-

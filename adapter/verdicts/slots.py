@@ -43,7 +43,9 @@ class Slots:
         for table, own in zip(self._tables, _by_size(needed), strict=True):
             first = table.slots.start + np.arange(len(own))[:, np.newaxis]
             each = first + np.arange(table.shape[0]) * table.shape[1]
-            self.of[own, : table.shape[0]] = np.where(np.arange(table.shape[0]) < needed[own, np.newaxis], each, self.number)
+            self.of[own, : table.shape[0]] = np.where(
+                np.arange(table.shape[0]) < needed[own, np.newaxis], each, self.number
+            )
             self._places[own] = table.places.start + np.arange(len(own))
 
     def column(self, value: float = 0.0) -> Column:

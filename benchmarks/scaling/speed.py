@@ -1,7 +1,9 @@
 """Table: how long it takes to replay what a report tries: many groups with a dozen HPAs each over two weeks."""
 
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -9,48 +11,60 @@ import numpy as np
 
 from adapter.verdicts.load import Load
 from adapter.verdicts.plant import Consumers
-from adapter.verdicts.replay import replayed
+from adapter.verdicts.promised import Promised
+from adapter.verdicts.replay import replay
 from adapter.verdicts.scalers import Lane
 from benchmarks.measuring.effort import Effort
 from benchmarks.measuring.tables import Table, row
 from benchmarks.scaling.hpas import average, down_after, hpa
+from spark.advice.candidates import PROMISED_WINDOW_SECONDS
+from spark.trials.measures import Measure
+from spark.trials.task import GROUPS_OF_A_TASK
 
 GROUPS, DAYS, CANDIDATES = 1000, 14, 12
-AT_ONCE = 100
-"""Groups of a process, as in a report's task."""
 PROCESSES = 2
 PARTITIONS = (6, 12, 24, 48)
-CAPACITY = 100.0
+CAPACITY, PROMISED_SECONDS = 100.0, 30.0
 TARGET_SECONDS, WINDOWS = (150, 250, 400), (300, 900, 1800, 3600)
 MOST_MINUTES = 3.0
 HOW = (
-    f"Two processes replay {AT_ONCE} groups each, of 6 to 48 partitions, whose load follows the day, with noise, and "
-    f"needs up to half of all members, with {CANDIDATES} HPAs on the lag: three targets at which replicas settle, four "
-    f"windows. Extrapolated to {GROUPS:,} groups and {DAYS} days."
+    f"Two processes replay {GROUPS_OF_A_TASK} groups each, as a report's task does, of 6 to 48 partitions, whose load "
+    f"follows the day, with noise, and needs up to half of all members. Each has {CANDIDATES} HPAs on the lag (three "
+    "targets at which replicas settle, four windows), or one of them on `required_replicas` instead. Extrapolated to "
+    f"{GROUPS:,} groups and {DAYS} days."
 )
 
 
 def measure(home: Path, effort: Effort) -> Table:  # noqa: ARG001 - nothing is written
     minutes = effort.scaling_hours * 60
     with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as processes:
-        cpu = list(processes.map(_replayed, [minutes] * PROCESSES))
-    syncs = PROCESSES * AT_ONCE * CANDIDATES * minutes * 4
-    scale = GROUPS / (PROCESSES * AT_ONCE) * DAYS * 1440 / minutes / 60
+        by_lag, promised = (
+            list(processes.map(_replayed, [minutes] * PROCESSES, [has_promise] * PROCESSES))
+            for has_promise in (False, True)
+        )
+    syncs = PROCESSES * GROUPS_OF_A_TASK * CANDIDATES * minutes * 4
+    scale = GROUPS / (PROCESSES * GROUPS_OF_A_TASK) * DAYS * 1440 / minutes / 60
+    each = "CPU of all of them on each of two cores, extrapolated"
     return Table(
         "Replays of a report",
         HOW,
         (
-            row("CPU for an HPA's sync with its consumers", sum(cpu) / syncs * 1e9, None, " ns", ".0f"),
-            row("CPU of all of them on each of two cores, extrapolated", max(cpu) * scale, MOST_MINUTES, " min", ".1f"),
+            row("CPU for an HPA's sync with its consumers", sum(by_lag) / syncs * 1e9, None, " ns", ".0f"),
+            row(each, max(by_lag) * scale, MOST_MINUTES, " min", ".1f"),
+            row("the same, one of twelve on `required_replicas`", max(promised) * scale, MOST_MINUTES, " min", ".1f"),
         ),
     )
 
 
-def _replayed(minutes: int) -> float:
+def _replayed(minutes: int, has_promise: bool) -> float:  # noqa: FBT001 - for `map`
     """Returns seconds of CPU."""
-    lanes = [lane for number in range(AT_ONCE) for lane in _lanes(number, minutes)]
+    groups = [_lanes(number, minutes) for number in range(GROUPS_OF_A_TASK)]
+    lanes = [lane for of in groups for lane in (_with_promise(of) if has_promise else of)]
+    measures = [Measure(np.ones(minutes, np.bool_), np.zeros(minutes), PROMISED_SECONDS) for _ in lanes]
     began = time.process_time()
-    replayed(lanes)
+    replay(lanes, [measure.take for measure in measures])
+    for measure in measures:
+        measure.figures()
     return time.process_time() - began
 
 
@@ -66,3 +80,11 @@ def _lanes(number: int, minutes: int) -> list[Lane]:
         for seconds in TARGET_SECONDS
         for window in WINDOWS
     ]
+
+
+def _with_promise(lanes: Sequence[Lane]) -> list[Lane]:
+    """The last one goes by a promise instead, as the HPA of a report does."""
+    last = lanes[-1]
+    behavior = {"scaleUp": {"tolerance": 0}, **down_after(PROMISED_WINDOW_SECONDS)}
+    follows = hpa(average(1), behavior, most=last.consumers.width)
+    return [*lanes[:-1], replace(last, hpa=follows, rule=Promised(PROMISED_SECONDS))]

@@ -60,12 +60,7 @@ class Trial:
 def trials_of(asked: Sequence[tuple[Minutes, Question]]) -> list[Trial | Untried]:
     """Replays all groups beside one another. Nothing but the calibration is computed where what happened is not
     reproduced."""
-    prepared = [_prepared(minutes, question) for minutes, question in asked]
-    past = iter(replayed([lane for lanes in prepared if not isinstance(lanes, Untried) for lane in lanes]))
-    begun: list[Trial | Untried] = [
-        lanes if isinstance(lanes, Untried) else _begun(minutes, question, next(past), next(past))
-        for (minutes, question), lanes in zip(asked, prepared, strict=True)
-    ]
+    begun = _calibrated(asked)
     fitting = {at: it for at, it in enumerate(begun) if isinstance(it, Trial) and not it.calibration.misfit}
     lanes_of = {at: _lanes(*asked[at]) for at in fitting}
     measures_of = {at: _measures(*asked[at], len(lanes)) for at, lanes in lanes_of.items()}
@@ -75,6 +70,16 @@ def trials_of(asked: Sequence[tuple[Minutes, Question]]) -> list[Trial | Untried
         *candidates, keda = [measure.figures() for measure in measures_of[at]]
         begun[at] = replace(trial, candidates=tuple(candidates), keda=keda)
     return begun
+
+
+def _calibrated(asked: Sequence[tuple[Minutes, Question]]) -> list[Trial | Untried]:
+    """Returns trials without candidates."""
+    prepared = [_prepared(minutes, question) for minutes, question in asked]
+    past = iter(replayed([lane for lanes in prepared if not isinstance(lanes, Untried) for lane in lanes]))
+    return [
+        lanes if isinstance(lanes, Untried) else _begun(minutes, question, next(past), next(past))
+        for (minutes, question), lanes in zip(asked, prepared, strict=True)
+    ]
 
 
 def _measures(minutes: Minutes, question: Question, lanes: int) -> list[Measure]:

@@ -198,3 +198,32 @@ def test_an_assignor_of_ones_own_decides_who_reads_what() -> None:
 
     assert step(it, 100, 2) == [100]
     assert it.owners(np.array([0])).tolist() == [[1, 1, 1]]
+
+
+def test_a_stop_costs_a_group_nothing_more_where_another_one_gets_members_meanwhile() -> None:
+    """The first group stops for twenty seconds; the second one has five members after ten."""
+    together, alone = plant(one(5), one(5)), plant(one(5))
+    for it in (together, alone):
+        it.arrive(Arrivals(*np.full((2, len(it.lag)), 1.0)))
+        it.stop(np.array([20.0, 0.0])[: len(it.lag)])
+
+    for now, others in ((10.0, 5), (20.0, 5), (30.0, 1)):
+        together.step(now, 10.0, np.array([1, others]))
+        alone.step(now, 10.0, np.array([1]))
+        assert together.lag[0] == alone.lag[0]
+
+
+def test_a_group_has_the_same_lag_to_the_last_digit_whatever_is_beside_it() -> None:
+    random, number = np.random.default_rng(11), np.array([10, 9, 17, 2])
+    groups = [one(12), one(12), one(30), one(2)]
+    waiting, weights = random.uniform(0, 100, (2, 4, 30)) * (np.arange(30) < [[12], [12], [30], [2]])
+    together = Plant(groups, waiting, number, weights, [12, 12, 30, 2])
+    together.arrive(Arrivals(*np.full((2, 4), 3.1)))
+    together.step(7.0, 7.0, number)
+
+    for lane, group in enumerate(groups):
+        own = slice(group.width)
+        alone = Plant([group], waiting[[lane], own], number[[lane]], weights[[lane], own])
+        alone.arrive(Arrivals(*np.full((2, 1), 3.1)))
+        alone.step(7.0, 7.0, number[[lane]])
+        assert together.lag[lane] == alone.lag[0]

@@ -4,11 +4,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from adapter.verdicts.assignment import Divisions
 from adapter.verdicts.load import Events, Load
+from adapter.verdicts.owners import Assignor
 from adapter.verdicts.plant import Consumers, Messages
+from adapter.verdicts.promised import Promised, sharing_of
 from adapter.verdicts.replay import replayed
+from adapter.verdicts.required import (
+    Course,
+    Courses,
+    Demands,
+    Promise,
+    Promises,
+    following_a_rise,
+    quick_window_of,
+    required_of_all,
+)
 from adapter.verdicts.scalers import Lane, Served
 from adapter.verdicts.sights import Sight, Views
+from adapter.verdicts.waits import beyond_flight
 from tests.support.hpas import external, hpa, rules
 
 TEN = Consumers(10.0, (4,), commit_seconds=1.0, interval_seconds=15.0)
@@ -191,3 +205,60 @@ def test_a_rule_sees_rates_lag_members_and_owners_and_decides() -> None:
     assert first.lag[0] == pytest.approx([40, 20, 20, 20])
     assert [first.read[0], last.read[0]] == pytest.approx([10, 10])
     assert sorted(np.bincount(last.owners[0]).tolist()) == [2, 2]
+
+
+class AskedEachTime:
+    """The number that keeps a promise, from all that is known at each sync."""
+
+    def __init__(self, promised: Promised, lanes: Sequence[Lane] = ()) -> None:
+        self._promised, self._groups = promised, [lane.consumers for lane in lanes]
+        self._courses: Courses | None = None
+
+    def together(self, lanes: Sequence[Lane]) -> "AskedEachTime":
+        return AskedEachTime(self._promised, lanes)
+
+    def values(self, sight: Sight) -> Messages:
+        views, groups, sharings = sight.views(), self._groups, [sharing_of(group) for group in self._groups]
+        flight = np.array([[group.interval_seconds + group.commit_seconds] for group in groups])
+        arriving = following_a_rise(views.arriving, views.lately, quick_window_of(sight.intervals))
+        demands = Demands(
+            arriving=arriving,
+            lag=views.lag,
+            beyond=beyond_flight(views.lag, arriving, flight),
+            capacity=np.array([group.capacity for group in groups]),
+            read=views.read,
+            members=views.members,
+            expected_members=views.replicas,
+            owners=views.owners,
+        )
+        of = zip(sharings, [group.interval_seconds for group in groups], strict=True)
+        promises = Promises.of([Promise.of(self._promised.max_wait, *it) for it in of])
+        courses = self._courses or Courses.of([Course(replicas) for replicas in views.replicas.tolist()])
+        divisions = Divisions.of([group.partitions for group in groups], sharings)
+        found, self._courses = required_of_all(views.now, demands, divisions, promises, courses)
+        return found.members.astype(float)
+
+
+def test_a_promise_asks_for_as_many_as_if_all_were_looked_at_in_each_sync() -> None:
+    """Groups of several assignors that keep up, fall behind, rest, and do not commit for minutes."""
+    random, minutes = np.random.default_rng(3), 240
+    kinds = [
+        ((9,), Assignor.UNIFORM, 5.0),
+        ((4, 5), Assignor.RANGE, 60.0),
+        ((9,), Assignor.STICKY, 300.0),
+        ((5,), None, 5.0),
+    ]
+    lanes = []
+    for partitions, assignor, commit in kinds:
+        width = sum(partitions)
+        produced = 1500.0 * width * random.lognormal(0, 0.6, minutes) * (random.random(minutes) > 0.2)
+        load = Load(produced, np.full(minutes, 1.5 / width), lag=4000.0, weights=random.uniform(0.5, 2, width))
+        consumers = Consumers(50.0, partitions, assignor, commit_seconds=commit)
+        lanes.append(Lane(load, consumers, hpa(external(average="1"), most=width, behavior=AT_ONCE)))
+    promised = Promised(30.0)
+
+    ahead, each_time = (
+        replayed([replace(lane, rule=rule) for lane in lanes]) for rule in (promised, AskedEachTime(promised))
+    )
+    assert [it.replicas.tolist() for it in ahead] == [it.replicas.tolist() for it in each_time]
+    assert all(len(set(it.replicas.tolist())) > 2 for it in ahead)
