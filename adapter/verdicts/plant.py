@@ -224,9 +224,9 @@ class Plant:
         return self._waiting(lanes, self._share(lanes))
 
     def _waiting(self, lanes: Indexes, shares: "_Shares") -> Messages:
-        local = self._owners[lanes] + (shares.left.shape[1] * self._lanes[: len(lanes), np.newaxis])
-        waiting: Messages = self._partitions[lanes] * shares.left.ravel().take(local)
-        waiting += self._weights[lanes] * shares.gathered.ravel().take(local)
+        local = self._owners.take(lanes, axis=0) + (shares.left.shape[1] * self._lanes[: len(lanes), np.newaxis])
+        waiting: Messages = self._partitions.take(lanes, axis=0) * shares.left.ravel().take(local)
+        waiting += self._weights.take(lanes, axis=0) * shares.gathered.ravel().take(local)
         waiting[:, 0] += shares.busiest
         return waiting
 
@@ -237,8 +237,8 @@ class Plant:
 
     def _slots_of(self, lanes: Indexes) -> Indexes:
         """Returns where the members (columns) of some lanes (rows) are, as many as the one with most needs."""
-        slots: Indexes = self._slots.of.take(lanes, axis=0)[:, : self._rows[lanes].max()]
-        return slots
+        slots = self._slots.of.take(lanes, axis=0)
+        return np.ascontiguousarray(slots[:, : self._rows.take(lanes).max()])
 
     def _share_all(self) -> None:
         """Computes what is left of each message that waited, or has arrived since this was done last."""
@@ -269,22 +269,22 @@ class Plant:
         """Does the same for some lanes, and returns what it comes to."""
         its, slots = self._columns, self._slots_of(lanes)
         shares = self._shares_of(lanes, slots)
-        its.left[slots], its.gathered[slots], its.before[slots] = shares.left, shares.gathered, its.loads[slots]
+        its.left[slots], its.gathered[slots], its.before[slots] = shares.left, shares.gathered, its.loads.take(slots)
         self._busiest_gathered[lanes], self._seconds[lanes] = shares.busiest, 0.0
         return shares
 
     def _shares_of(self, lanes: Indexes, slots: Indexes) -> "_Shares":
         its, seconds = self._columns, self._seconds[lanes]
-        shares = _Shares(its.left[slots], its.gathered[slots], self._busiest_gathered[lanes])
+        shares = _Shares(its.left.take(slots), its.gathered.take(slots), self._busiest_gathered[lanes])
         if not seconds.any():
             return shares
         first = self._lanes[: len(lanes)], self._owners[lanes, 0]
         busiest, others = self._arriving.busiest[lanes] * seconds, self._arriving.others[lanes] * seconds
-        left = its.weight_of[slots] * others[:, np.newaxis]
-        left += its.before[slots]
+        left = its.weight_of.take(slots) * others[:, np.newaxis]
+        left += its.before.take(slots)
         left[first] += busiest
         np.maximum(left, _TINY, out=left)
-        np.divide(its.loads[slots], left, out=left)
+        np.divide(its.loads.take(slots), left, out=left)
         left[:, _NOBODY] = 1.0
         gathered = (shares.gathered + others[:, np.newaxis]) * left
         return _Shares(shares.left * left, gathered, (shares.busiest + busiest) * left[first])
@@ -316,7 +316,7 @@ class Plant:
 
     def _find_growth(self, lanes: Indexes) -> None:
         slots = self._slots_of(lanes)
-        self._columns.growth[slots] = self._growth_of(lanes, self._columns.weight_of[slots])
+        self._columns.growth[slots] = self._growth_of(lanes, self._columns.weight_of.take(slots))
 
     def _growth_of(self, lanes: Indexes, weight_of: Messages) -> Messages:
         """Returns that of the members (columns) of some lanes (rows)."""
@@ -342,7 +342,7 @@ class Plant:
         if not len(lanes):
             return
         owners = self._owners_of(lanes, members)
-        moved = np.add.reduce(owners != self._owners[lanes], axis=1) / self._width[lanes]
+        moved = np.add.reduce(owners != self._owners.take(lanes, axis=0), axis=1) / self._width[lanes]
         self._stopped[lanes] += np.where(self._stops_all[lanes], 1.0, moved) * self._pause[lanes]
         self._is_stopped = self._is_stopped or bool(self._stopped[lanes].any())
         slots = self._slots_of(lanes)
@@ -353,13 +353,15 @@ class Plant:
     def _divide(self, lanes: Indexes, slots: Indexes) -> None:
         """Assigns the partitions of some lanes to members, once it is known what waits in each."""
         its, at = self._columns, self._lanes[: len(lanes), np.newaxis]
-        waiting, weights, owners = self._partitions[lanes], self._weights[lanes], self._owners[lanes]
+        waiting, weights, by_weight, owners = (
+            column.take(lanes, axis=0) for column in (self._partitions, self._weights, self._by_weight, self._owners)
+        )
         places = (owners + at * slots.shape[1]).ravel()
         loads, weight_of = (
             np.bincount(places, column.ravel(), slots.size).reshape(slots.shape) for column in (waiting, weights)
         )
         longest = np.zeros(slots.size)
-        np.maximum.at(longest, places, (waiting * self._by_weight[lanes]).ravel())
+        np.maximum.at(longest, places, (waiting * by_weight).ravel())
         its.longest[slots], its.weight_of[slots] = longest.reshape(slots.shape), weight_of
         its.reads_others[slots] = weight_of > 0
         its.loads[slots] = its.before[slots] = loads
@@ -384,7 +386,7 @@ class Plant:
 
     def _owners_of(self, lanes: Indexes, members: Counts) -> Owners:
         """`members`: as many as can have partitions at most."""
-        owners: Owners = self._tables[self._first_rows[lanes] + members]
+        owners: Owners = self._tables.take(self._first_rows[lanes] + members, axis=0)
         return owners
 
 
