@@ -1,7 +1,7 @@
 """Pure: HPAs on a group's minutes, after the replay of the members that really were there."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from adapter.verdicts.plant import Consumers
@@ -57,34 +57,39 @@ class Trial:
         return self.calibration.observed
 
 
-def trials_of(asked: Sequence[tuple[Minutes, Question]]) -> list[Trial | Untried]:
+def trials_of(asked: Iterable[tuple[Minutes, Question]]) -> list[Trial | Untried]:
     """Replays all groups beside one another. Nothing but the calibration is computed where what happened is not
-    reproduced."""
-    begun = _calibrated(asked)
-    fitting = {at: it for at, it in enumerate(begun) if isinstance(it, Trial) and not it.calibration.misfit}
-    lanes_of = {at: _lanes(*asked[at]) for at in fitting}
-    measures_of = {at: _measures(*asked[at], len(lanes)) for at, lanes in lanes_of.items()}
-    receivers = [measure.take for measures in measures_of.values() for measure in measures]
-    replay(list(itertools.chain.from_iterable(lanes_of.values())), receivers)
-    for at, trial in fitting.items():
-        *candidates, keda = [measure.figures() for measure in measures_of[at]]
-        begun[at] = replace(trial, candidates=tuple(candidates), keda=keda)
+    reproduced. From then on, no more is kept of the minutes than the replays need, which is a sixth."""
+    begun, replays = _calibrated(list(asked))
+    of_all = list(itertools.chain.from_iterable(replays.values()))
+    replay([lane for lane, _ in of_all], [measure.take for _, measure in of_all])
+    for at, trial in enumerate(begun):
+        if isinstance(trial, Trial) and at in replays:
+            *candidates, keda = [measure.figures() for _, measure in replays[at]]
+            begun[at] = replace(trial, candidates=tuple(candidates), keda=keda)
     return begun
 
 
-def _calibrated(asked: Sequence[tuple[Minutes, Question]]) -> list[Trial | Untried]:
-    """Returns trials without candidates."""
+def _calibrated(
+    asked: Sequence[tuple[Minutes, Question]],
+) -> tuple[list[Trial | Untried], dict[int, list[tuple[Lane, Measure]]]]:
+    """Returns trials without candidates; and by the places of those whose past is reproduced, what is to be replayed
+    for them."""
     prepared = [_prepared(minutes, question) for minutes, question in asked]
     past = iter(replayed([lane for lanes in prepared if not isinstance(lanes, Untried) for lane in lanes]))
-    return [
+    begun: list[Trial | Untried] = [
         lanes if isinstance(lanes, Untried) else _begun(minutes, question, next(past), next(past))
         for (minutes, question), lanes in zip(asked, prepared, strict=True)
     ]
+    fitting = [at for at, it in enumerate(begun) if isinstance(it, Trial) and not it.calibration.misfit]
+    return begun, {at: _measured_lanes(*asked[at]) for at in fitting}
 
 
-def _measures(minutes: Minutes, question: Question, lanes: int) -> list[Measure]:
+def _measured_lanes(minutes: Minutes, question: Question) -> list[tuple[Lane, Measure]]:
+    """Of the candidates, and of the HPA of KEDA's defaults."""
+    lanes = lanes_with(minutes, question.consumers, (*question.candidates, keda_of(question.consumers)))
     first = Measure.of(minutes, question.promised_seconds)
-    return [first, *(first.beside() for _ in range(lanes - 1))]
+    return [(lane, first.beside()) for lane in lanes]
 
 
 def _prepared(minutes: Minutes, question: Question) -> tuple[Lane, Lane] | Untried:
@@ -103,10 +108,6 @@ def _begun(minutes: Minutes, question: Question, past: Replay, oracle: Replay) -
     seen = replace(question.consumers, capacity=question.seen_capacity)
     calibration, _ = calibration_of(minutes, seen, question.promised_seconds, question.windows, past)
     return Trial(calibration, (), calibration.observed, _figures(minutes, question, oracle))
-
-
-def _lanes(minutes: Minutes, question: Question) -> list[Lane]:
-    return lanes_with(minutes, question.consumers, (*question.candidates, keda_of(question.consumers)))
 
 
 def _figures(minutes: Minutes, question: Question, result: Replay) -> Figures:

@@ -55,10 +55,10 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
 
 
 def test_groups_are_divided_among_the_tasks_that_run_side_by_side() -> None:
-    asked: dict[Names, Question] = {("main", f"group-{number:03}"): QUESTION for number in range(240)}
+    asked: dict[Names, Question] = {("main", f"group-{number:03}"): QUESTION for number in range(600)}
     many, few = (
-        trial_tasks(LocalFiles(Path()), [], Wanted(), dict(list(asked.items())[:number]), 2) for number in (240, 8)
+        trial_tasks(LocalFiles(Path()), [], Wanted(), dict(list(asked.items())[:number]), 2) for number in (600, 8)
     )
 
-    assert [len(it.groups) for it in many] == [100, 100, 40]
+    assert [len(it.groups) for it in many] == [150] * 4
     assert [len(it.groups) for it in few] == [4, 4]
