@@ -1,12 +1,16 @@
 """What clients of HTTPS servers share: a reply's body, limited in time and size, and a failure in few words."""
 
 import json
+import re
 from contextlib import closing
 from typing import Any
 
 from urllib3 import BaseHTTPResponse, exceptions
 
 from adapter import clock
+
+_PLACE_IN_PYTHON = re.compile(r"_ssl\.c:[0-9]+: | \(_ssl\.c:[0-9]+\)")
+"""Where in Python's own sources an error of TLS was raised."""
 
 
 def body_within(reply: BaseHTTPResponse, most_bytes: int, begun: float, seconds: float) -> bytes:
@@ -33,6 +37,10 @@ def object_in(body: bytes) -> dict[str, Any]:
 
 def reason_of(error: object) -> str:
     """Returns what an error says; of one of urllib3, what it was raised for, in the system's words."""
+    return _PLACE_IN_PYTHON.sub("", _words_of(error))
+
+
+def _words_of(error: object) -> str:
     if not isinstance(error, exceptions.HTTPError):
         return str(error) or type(error).__name__
     cause = next((each for each in error.args if isinstance(each, Exception)), error.__cause__ or error)

@@ -17,6 +17,8 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]
 Output = Literal["table", "json", "csv"]
 
+TWICE = "--config and --bootstrap-servers cannot be used together"
+
 port = whole_number(0, 65535)
 
 
@@ -49,7 +51,7 @@ def given_settings(config: Path | None, bootstrap_servers: str | None) -> "Setti
             return file.load(config, SERVED)
         case None, str():
             return file.from_bootstrap_servers(bootstrap_servers)
-    raise SettingsInvalid(("--config and --bootstrap-servers cannot be used together",))
+    raise SettingsInvalid((TWICE,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -178,13 +178,13 @@ def _metrics(spec: Json, names: Collection[str], sources: Collection[Source]) ->
         if source is None or each[source.lower()]["metric"]["name"].lower() not in names:
             continue
         metric, target = each[source.lower()]["metric"], each[source.lower()]["target"]
-        selector = _selector(metric.get("selector") or {})
+        selector = selector_of(metric.get("selector") or {})
         if selector is not None:
             quantity = target.get("value") or target.get("averageValue") or ""
             yield UsedMetric(source, intern(metric["name"]), selector, intern(target["type"]), intern(quantity))
 
 
-def _selector(selector: Json) -> tuple[Requirement, ...] | None:
+def selector_of(selector: Json) -> tuple[Requirement, ...] | None:
     """Returns None for an unknown operator: kube-apiserver accepts it, but the HPA controller cannot read by it."""
     labels, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or ()
     if not all(each["operator"] in _OPERATORS for each in expressions):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import urllib3
+import yaml
 from kubernetes import config
 from kubernetes.client import ApiClient, ApiException, Configuration
 from kubernetes.config.incluster_config import SERVICE_HOST_ENV_NAME
@@ -58,7 +59,9 @@ def connect(kubeconfig: Path | None) -> Client:
             _load_kubeconfig(str(kubeconfig), client_configuration=configuration, persist_config=False)
     # The library does not validate the file, so any exception can surface here.
     except Exception as error:
-        raise AdapterError(f"{place} cannot be used: {one_line(reason_of(error))}") from error
+        is_clear = isinstance(error, config.ConfigException | OSError | yaml.YAMLError)
+        why = (getattr(error, "strerror", None) or reason_of(error)) if is_clear else "it does not have the right form"
+        raise AdapterError(f"{place} cannot be used: {one_line(why)}") from error
     if not configuration.verify_ssl:
         raise AdapterError(f"{place} has insecure-skip-tls-verify, but callers' tokens are sent there; use its CA")
     # A retry by the library would exceed the deadline; `calling` makes the one that is useful.
@@ -127,8 +130,13 @@ def content(response: urllib3.BaseHTTPResponse, most_bytes: int | None = None) -
     body = calling(lambda: response.read(most_bytes))
     if 200 <= response.status < 300:
         return body
+    raise refusal(response, body)
+
+
+def refusal(response: urllib3.BaseHTTPResponse, body: bytes) -> ClusterUnreachable:
+    """Returns the error of a response that is not 2xx."""
     text = f"the Kubernetes API server answered {response.status}: {object_in(body).get('message') or response.reason}"
-    raise ClusterUnreachable(text, response.status)
+    return ClusterUnreachable(text, response.status)
 
 
 def json_object(text: bytes) -> Json:

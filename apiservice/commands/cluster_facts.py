@@ -1,23 +1,29 @@
 """What kube-apiserver answers to the questions of `doctor`. Nothing is changed: what would be written is a dry run."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
 from adapter import clock
 from adapter.errors import AdapterError
+from adapter.metrics.requirement import written
 from adapter.verdicts.hpa import API_VERSION, KIND
 from apiservice.api_group import EXTERNAL
 from apiservice.auth.cluster_settings import PATH as CONFIG_MAPS
 from apiservice.auth.cluster_settings import ClusterUnreachable
-from apiservice.cluster_api.connection import Client, Json, connect, content, json_object, send
-from apiservice.doctor.facts import LATE, Answer, ClusterFacts, HpaFacts, Right, text_of_selector
+from apiservice.autoscalers.autoscaler import selector_of
+from apiservice.cluster_api.connection import Client, Json, calling, connect, content, json_object, refusal, send
+from apiservice.doctor.facts import LATE, Answer, ClusterFacts, HpaFacts, Replica, Right
 from apiservice.registration.api_service import Service, path_of
 
 HPA_ACCOUNT = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
 ALL_SECONDS = 60.0
 HPAS = "/apis/autoscaling/v2"
+READYZ = b"\nreadyz check "
+"""In every answer of `/readyz?verbose`."""
 REVIEWS = "authorization.k8s.io/v1"
+MOST_PODS = 10
 DRY_RUN = "kafka-lag-adapter-doctor"
 """The name of the HPA that is never created."""
 
@@ -31,14 +37,14 @@ class Cluster:
         self._until = clock.monotonic() + seconds
 
     def facts(self, service: Service, *, installs: bool) -> ClusterFacts:
-        """`installs`: whether the user's rights to install are asked for as well."""
+        """`installs`: whether the user's rights to install are asked for, and not the adapter's pods."""
         version = self._get("/version")
         if version.document is None:
             return ClusterFacts(service, version)
         group_names = ("", "system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
         reads = {"verb": "list", "group": EXTERNAL.name, "version": EXTERNAL.version, "resource": "*"}
         spec = {"user": HPA_ACCOUNT, "groups": [*group_names[1:]], "resourceAttributes": reads}
-        return ClusterFacts(
+        facts = ClusterFacts(
             service,
             version,
             api_service=self._get(path_of(EXTERNAL)),
@@ -48,6 +54,7 @@ class Cluster:
             dry_run=self._asked("POST", _hpas("default"), [("dryRun", "All")], _scaling_to_zero()),
             rights=tuple(self._rights(service)) if installs else (),
         )
+        return facts if installs else replace(facts, replicas=self._replicas(facts.service))
 
     def hpas(self, name: str | None, namespace: str | None) -> Answer:
         """Returns a list of one HPA, or of all in a namespace or in the cluster."""
@@ -68,8 +75,47 @@ class Cluster:
 
     def _value(self, namespace: str, metric: Json) -> Answer:
         path = f"{EXTERNAL.path}/namespaces/{quote(namespace)}/{quote(metric['name'])}"
-        selector = text_of_selector(metric.get("selector") or {})
-        return self._asked("GET", path, [("labelSelector", selector)] if selector else [])
+        selector = selector_of(metric.get("selector") or {})
+        if selector is None:
+            return Answer(None, "the selector has an operator that does not exist")
+        return self._asked("GET", path, [("labelSelector", written(selector))] if selector else [])
+
+    def _replicas(self, service: Service) -> tuple[Replica, ...] | str:
+        core = f"/api/v1/namespaces/{quote(service.namespace)}"
+        found = self._get(f"{core}/services/{quote(service.name)}")
+        if found.document is None:
+            return found.problem
+        selector = selector_of({"matchLabels": found.document["spec"].get("selector")})
+        if not selector:
+            return f"the Service {service.namespace}/{service.name} selects no pods by their labels"
+        pods = self._asked("GET", f"{core}/pods", [("labelSelector", written(selector)), ("limit", str(MOST_PODS))])
+        if pods.document is None:
+            return pods.problem
+        lasting = [each for each in pods.document["items"] if "deletionTimestamp" not in each["metadata"]]
+        return tuple(self._replica(core, each) for each in lasting)
+
+    def _replica(self, core: str, pod: Json) -> Replica:
+        """Asks the pod what kubelet asks it."""
+        name, conditions = pod["metadata"]["name"], (pod.get("status") or {}).get("conditions") or ()
+        is_ready = any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
+        if (probe := _probe_of(pod)) is None:
+            return Replica(name, is_ready, problem="the pod has no readiness probe by HTTP")
+        scheme, port, path = probe
+        try:
+            says = self._said(f"{core}/pods/{scheme}:{quote(name)}:{port}/proxy{path}")
+        except AdapterError as error:
+            return Replica(name, is_ready, problem=str(error))
+        return Replica(name, is_ready, says)
+
+    def _said(self, path: str) -> str:
+        """Returns what `/readyz?verbose` says, whatever the status that it says it with. Raises AdapterError."""
+        if clock.monotonic() >= self._until:
+            raise AdapterError(LATE.problem)
+        response = send(self._client, "GET", path, query=[("verbose", "true")])
+        body = calling(response.read)
+        if READYZ not in body:
+            raise refusal(response, body)
+        return body.decode(errors="replace")
 
     def _rights(self, service: Service) -> Iterator[Right]:
         for group, resource, namespace in created(service):
@@ -94,6 +140,16 @@ class Cluster:
             return Answer(None, str(error), error.status)
         except AdapterError as error:
             return Answer(None, str(error))
+
+
+def _probe_of(pod: Json) -> tuple[str, int, str] | None:
+    """Returns scheme, port and path of the readiness probe of a pod's first container that has one by HTTP."""
+    for container in pod["spec"]["containers"]:
+        probe = (container.get("readinessProbe") or {}).get("httpGet")
+        if probe is not None:
+            ports = {each.get("name"): each["containerPort"] for each in container.get("ports") or ()}
+            return probe.get("scheme", "HTTP").lower(), ports.get(probe["port"], probe["port"]), probe["path"]
+    return None
 
 
 def _hpas(namespace: str | None) -> str:

@@ -4,6 +4,7 @@ Gathers first of Kubernetes, because HPAs say what is to be read of Kafka; what 
 
 import io
 import json
+import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,7 @@ from adapter.metrics.definitions import SERVED
 from adapter.metrics.query import Metrics
 from adapter.overview.commit_pace import CommitPace, CommitWatch
 from adapter.settings.models import Settings
+from adapter.settings.types import DNS_LABEL
 from apiservice.autoscalers.asked import asked_topics
 from apiservice.autoscalers.autoscaler import autoscaler_of
 from apiservice.autoscalers.rivals import Rivals, scaler_of
@@ -32,9 +34,9 @@ from apiservice.commands.reading import Reading, hurried, reading
 from apiservice.doctor import codes, groups, hpas, kafka, kubernetes
 from apiservice.doctor.check import Category, Check, Outcome, failed, passed, skipped
 from apiservice.doctor.facts import Answer, ClusterFacts, Json
-from apiservice.doctor.hpas import Known, Seen
+from apiservice.doctor.hpas import OWN_NAMES, Known, Names, Seen
 from apiservice.doctor.rendering import document_of, lines_of, status_of
-from apiservice.flags import DoctorFlags, given_settings
+from apiservice.flags import TWICE, DoctorFlags, given_settings
 from apiservice.registration.api_service import service_of
 from apiservice.tls.issuing import PRODUCT
 
@@ -45,6 +47,11 @@ LOOK_SECONDS = 0.25
 MOST_HPAS = 100
 NO_SETTINGS = "no --config and no --bootstrap-servers"
 NO_KUBECONFIG = "no --kubeconfig, and not in a cluster"
+NOT_ASKED = "not asked for"
+OBJECT_NAME = re.compile(rf"{DNS_LABEL.pattern}(?:\.{DNS_LABEL.pattern})*")
+_READS_KAFKA = {Category.KAFKA, Category.GROUPS, Category.HPA}
+_READS_KUBERNETES = {Category.KUBERNETES, Category.GROUPS, Category.HPA}
+"""HPAs name groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,7 @@ class _Kubernetes:
     facts: ClusterFacts | None = None
     why: str = ""
     is_fault: bool = False
+    names: Names = OWN_NAMES
     hpas: Sequence[Seen] = ()
     rivals: Rivals | str = ""
     """Why it is not known what else scales, if it is a text."""
@@ -70,9 +78,10 @@ def run(options: DoctorFlags) -> None:
 
 
 def checks_of(options: DoctorFlags) -> list[Check]:
-    """Raises typer.BadParameter for an unknown category."""
+    """Raises typer.BadParameter and SettingsInvalid for flags that cannot be used."""
     categories = _categories(options)
-    return [check for check in _checks(options) if check.code.category in categories]
+    _confirm(options)
+    return [check for check in _checks(options, categories) if check.code.category in categories]
 
 
 def _categories(options: DoctorFlags) -> Collection[Category]:
@@ -83,21 +92,29 @@ def _categories(options: DoctorFlags) -> Collection[Category]:
     return {Category(name) for name in options.category or known}
 
 
-def _checks(options: DoctorFlags) -> Iterator[Check]:
+def _confirm(options: DoctorFlags) -> None:
+    service_of(options.service, PRODUCT)
+    for flag, name, kind in (("--hpa", options.hpa, OBJECT_NAME), ("--namespace", options.namespace, DNS_LABEL)):
+        if name is not None and not kind.fullmatch(name):
+            raise typer.BadParameter(f"{name!r} is not a valid name of a Kubernetes object", param_hint=flag)
+    if None not in {options.config, options.bootstrap_servers}:
+        raise SettingsInvalid((TWICE,))
+
+
+def _checks(options: DoctorFlags, categories: Collection[Category]) -> Iterator[Check]:
     settings, check = _settings(options)
     yield check
-    cluster = _kubernetes(options, [*SERVED, *(each.name for each in (settings.metrics if settings else ()))])
+    cluster = _kubernetes(options, settings) if _READS_KUBERNETES & {*categories} else _Kubernetes(why=NOT_ASKED)
     with ExitStack() as stack:
-        why = check.detail if check.outcome is Outcome.SKIPPED else f"{check.code.name} {check.outcome}"
-        known: Known | str = why
+        known: Known | str = NOT_ASKED
         if settings is None:
-            yield from kafka.without_settings(why)
-            yield from groups.not_read(why)
-        else:
+            known = check.detail if check.outcome is Outcome.SKIPPED else f"{check.code.name} {check.outcome}"
+            yield from codes.skipped_all(Category.KAFKA, known)
+        elif _READS_KAFKA & {*categories}:
             meetings = _meetings(settings)
             yield from (check for meeting in meetings for check in kafka.checks_of(meeting))
             known = _known(settings, meetings, cluster, options.after, stack)
-            yield from _of_groups(known, cluster)
+        yield from _of_groups(known, cluster)
         yield from _of_kubernetes(cluster, options)
         yield from _of_hpas(cluster, options, known)
 
@@ -115,9 +132,7 @@ def _settings(options: DoctorFlags) -> tuple[Settings | None, Check]:
 # -- Kubernetes ------------------------------------------------------------------------------------
 
 
-def _kubernetes(options: DoctorFlags, names: Sequence[str]) -> _Kubernetes:
-    if not {Category.KUBERNETES, Category.HPA, Category.GROUPS} & {*_categories(options)}:
-        return _Kubernetes(why="not asked for")
+def _kubernetes(options: DoctorFlags, settings: Settings | None) -> _Kubernetes:
     try:
         cluster = Cluster(options.kubeconfig)
     except AdapterError as error:
@@ -134,13 +149,21 @@ def _kubernetes(options: DoctorFlags, names: Sequence[str]) -> _Kubernetes:
     if listed.document is None:
         return _Kubernetes(facts, hpas_problem=listed)
     rivals = everywhere.problem if everywhere.document is None else _rivals(everywhere.document["items"])
-    wanted = listed.document["items"]
-    ours = [(each, autoscaler_of(each, {name.lower() for name in names})) for each in wanted]
+    wanted, names = listed.document["items"], _names(options, settings, facts)
+    ours = [(each, autoscaler_of(each, names.values)) for each in wanted]
     shown = [pair for pair in ours if options.hpa or pair[1] is not None]
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="hpas") as threads:
         read = threads.map(cluster.of_hpa, [document for document, _ in shown[:MOST_HPAS]])
         seen = [Seen(*pair, facts) for pair, facts in zip(shown, read, strict=False)]
-    return _Kubernetes(facts, hpas=seen, rivals=rivals, left_out=len(shown) - len(seen))
+    return _Kubernetes(facts, names=names, hpas=seen, rivals=rivals, left_out=len(shown) - len(seen))
+
+
+def _names(options: DoctorFlags, settings: Settings | None, facts: ClusterFacts) -> Names:
+    """What the running adapter serves may be an upstream's, so without --hpa it makes no HPA ours if ours are known."""
+    are_known = settings is not None and options.config is not None
+    listed = {} if are_known and options.hpa is None else dict.fromkeys(name.lower() for name in facts.served)
+    own = {each.name.lower(): each.value for each in (settings.metrics if settings else ())}
+    return Names({**listed, **SERVED, **own}, are_all=are_known or bool(facts.served))
 
 
 def _rivals(hpas: Sequence[Json]) -> Rivals:
@@ -152,24 +175,29 @@ def _of_kubernetes(cluster: _Kubernetes, options: DoctorFlags) -> Iterator[Check
     if cluster.facts is not None:
         yield from kubernetes.checks_of(cluster.facts, before_install=options.pre)
     else:
-        yield from kubernetes.unusable(cluster.why) if cluster.is_fault else kubernetes.not_asked(cluster.why)
+        yield from (
+            codes.failed_all(codes.CLUSTER, "", cluster.why)
+            if cluster.is_fault
+            else codes.skipped_all(Category.KUBERNETES, cluster.why)
+        )
 
 
 def _of_hpas(cluster: _Kubernetes, options: DoctorFlags, known: Known | str) -> Iterator[Check]:
     if cluster.facts is None or cluster.facts.version.document is None:
-        yield from hpas.not_asked(cluster.why or f"{codes.CLUSTER.name} failed")
+        yield from codes.skipped_all(Category.HPA, cluster.why or f"{codes.CLUSTER.name} failed")
     elif options.pre:
-        yield from hpas.not_asked("--pre is before the installation")
+        yield from codes.skipped_all(Category.HPA, "--pre is before the installation")
     elif cluster.hpas_problem is not None:
         place = f"HPA {options.namespace or 'default'}/{options.hpa}" if options.hpa else ""
         yield from hpas.unread(place, cluster.hpas_problem)
     elif not cluster.hpas:
-        yield from hpas.not_asked("no HPA reads a metric of this adapter")
+        where = f" in namespace {options.namespace}" if options.namespace else ""
+        yield from codes.skipped_all(Category.HPA, f"no HPA{where} reads a metric of this adapter")
     for seen in cluster.hpas:
         if seen.autoscaler is None:
-            yield from hpas.foreign(seen, [*SERVED] if isinstance(known, str) else known.metrics.names)
+            yield from hpas.foreign(seen, cluster.names)
         else:
-            yield from hpas.checks_of(seen, seen.autoscaler, cluster.rivals, known)
+            yield from hpas.checks_of(seen, seen.autoscaler, cluster.rivals, known, cluster.names)
     if cluster.left_out:
         yield skipped(codes.HPA, f"{cluster.left_out} more HPAs", "--hpa NAME, or --namespace, checks them")
 
@@ -202,8 +230,9 @@ def _known(
         clusters.wait()
     except AdapterError as error:
         return str(error)
+    watch = _watched(clusters, after)
     placed = {each.name: each.placement for each in clusters.collectors}
-    return Known(settings, clusters.metrics, partial(_pace, clusters, _watched(clusters, after)), placed)
+    return Known(settings, clusters.metrics, partial(_pace, clusters, watch), placed)
 
 
 def _watched(clusters: Reading, seconds: float) -> CommitWatch:
@@ -228,7 +257,7 @@ def _pace(
 
 def _of_groups(known: Known | str, cluster: _Kubernetes) -> Iterator[Check]:
     if isinstance(known, str):
-        yield from groups.not_read(known)
+        yield from codes.skipped_all(Category.GROUPS, known)
     else:
         yield from (kafka.placement_check(*each) for each in known.placements.items())
         named = groups.named_in(known.settings, _asked(cluster, known.metrics))

@@ -27,11 +27,15 @@ class Code:
     """A check's identity; it never changes its meaning."""
 
     name: str
-    category: Category
+    """`KLA`, the number of its category, and two more digits."""
     claim: str
     """What holds if all is well, as a sentence without its full stop."""
     remedy: str
     """What to do if it does not, in one sentence."""
+
+    @property
+    def category(self) -> Category:
+        return tuple(Category)[int(self.name[3]) - 1]
 
     @property
     def link(self) -> str:

@@ -1,10 +1,10 @@
 """What was gathered of the Kubernetes cluster, as kube-apiserver answered."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from apiservice.registration.api_service import Service
+from apiservice.registration.api_service import Service, is_ours
+from apiservice.tls.issuing import PRODUCT
 
 Json = dict[str, Any]
 
@@ -48,8 +48,22 @@ LATE = Answer(None, "there was no time left to ask")
 
 
 @dataclass(frozen=True, slots=True)
+class Replica:
+    """A pod of the adapter."""
+
+    name: str
+    is_ready: bool
+    """As kubelet found it."""
+    says: str = ""
+    """Its `/readyz?verbose`, through kube-apiserver; empty: it was not read."""
+    problem: str = ""
+    """Why it was not read."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    service: Service
+    given: Service
+    """That of the flag `--service`, or its default."""
     version: Answer
     api_service: Answer = NOT_ASKED
     authentication: Answer = NOT_ASKED
@@ -61,6 +75,27 @@ class ClusterFacts:
     dry_run: Answer = NOT_ASKED
     """Of an HPA that scales to zero."""
     rights: tuple[Right, ...] = ()
+    replicas: tuple[Replica, ...] | str = NOT_ASKED.problem
+    """The pods of the Service; a text: why they are not known."""
+
+    @property
+    def service(self) -> Service:
+        """The adapter's: a release of the chart has a name of its own, which contains the product's."""
+        holder = ((self.api_service.document or {}).get("spec") or {}).get("service") or {}
+        if PRODUCT in holder.get("name", "") and self.given.name == PRODUCT:
+            return Service(holder["namespace"], holder["name"], holder.get("port", 443))
+        return self.given
+
+    @property
+    def place(self) -> str:
+        return f"{self.service.namespace}/{self.service.name}"
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """The metrics that the running adapter lists; empty: it was not reached."""
+        is_reached = self.discovery.document is not None and is_ours(self.api_service.document, self.service)
+        resources = (self.discovery.document or {}).get("resources") if is_reached else ()
+        return tuple(each["name"] for each in resources or ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +104,3 @@ class HpaFacts:
     """Each External metric, with its values through kube-apiserver."""
     target: Answer = NOT_ASKED
     """The Deployment that it scales, if it is one."""
-
-
-def text_of_selector(selector: Mapping[str, Any]) -> str:
-    """Returns a LabelSelector as the HPA controller sends it."""
-    words = {
-        "In": "{key} in ({values})",
-        "NotIn": "{key} notin ({values})",
-        "Exists": "{key}",
-        "DoesNotExist": "!{key}",
-    }
-    labels = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
-    expressions = [
-        words[each["operator"]].format(key=each["key"], values=",".join(each.get("values") or ()))
-        for each in selector.get("matchExpressions") or ()
-        if each["operator"] in words
-    ]
-    return ",".join([*labels, *expressions])

@@ -14,7 +14,7 @@ from adapter.metrics.store import ClusterView
 from adapter.overview.lines import Attention, GroupLine, lines_of
 from adapter.settings.models import Settings
 from apiservice.doctor import codes
-from apiservice.doctor.check import Category, Check, Code, Outcome, chained, judged, passed, skipped, warned
+from apiservice.doctor.check import Check, Code, Outcome, chained, judged, passed, skipped, warned
 
 _CHAIN = (codes.RIGHTS, codes.GROUPS, codes.TOPICS, codes.LAG)
 _CODES = {
@@ -79,10 +79,6 @@ def checks_of(named: Sequence[NamedGroup], metrics: Metrics) -> Iterator[Check]:
                 subject = f"group {each.group} in cluster {view.cluster}"
                 yield judged(codes.STALE, subject, _abandoned(view, each.group), Outcome.WARNING)
                 yield _unread(subject, lines.get((view.cluster, each.group)))
-
-
-def not_read(why: str) -> Iterator[Check]:
-    yield from (skipped(code, "", why) for code in codes.CODES if code.category is Category.GROUPS)
 
 
 def _once(named: Sequence[NamedGroup]) -> Iterator[NamedGroup]:

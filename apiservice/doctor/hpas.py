@@ -24,10 +24,24 @@ from apiservice.doctor.check import Category, Check, Outcome, failed, judged, pa
 from apiservice.doctor.facts import LATE, Answer, HpaFacts, Json
 from apiservice.doctor.surges import first_raised, surge_of
 
-_CODES = tuple(code for code in codes.CODES if code.category is Category.HPA)
 _NEEDED = ("AbleToScale", "ScalingActive")
 """Conditions that are good if they are true."""
 _DEFAULT_SURGE = "25%"
+UNNAMED = "without --config, the metrics that settings name are not known"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The metrics that an HPA of this adapter can read."""
+
+    values: Mapping[str, str | None]
+    """Name in lower case -> the short name of what it serves; None: the running adapter alone knows."""
+    are_all: bool = True
+    """Whether there are no others."""
+
+
+OWN_NAMES = Names(SERVED)
+"""Those that every adapter serves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,40 +70,35 @@ class Seen:
         return f"HPA {self.document['metadata']['namespace']}/{self.document['metadata']['name']}"
 
 
-def not_asked(why: str, subject: str = "") -> Iterator[Check]:
-    yield from (skipped(code, subject, why) for code in _CODES)
-
-
-def absent(subject: str, why: str) -> Iterator[Check]:
-    yield failed(codes.HPA, subject, why)
-    yield from (skipped(code, subject, f"{codes.HPA.name} failed") for code in _CODES if code is not codes.HPA)
-
-
 def unread(subject: str, answer: Answer) -> Iterator[Check]:
     """HPAs could not be read. `subject`: the only one that was asked for; empty: all were."""
-    yield from absent(subject, answer.problem) if answer.is_absent else not_asked(answer.problem, subject)
+    if answer.is_absent:
+        yield from codes.failed_all(codes.HPA, subject, answer.problem)
+    else:
+        yield from codes.skipped_all(Category.HPA, answer.problem, subject)
 
 
-def foreign(seen: Seen, names: Sequence[str]) -> Iterator[Check]:
-    """It reads none of the metrics of these names."""
+def foreign(seen: Seen, names: Names) -> Iterator[Check]:
+    """It reads none of the metrics that are known."""
     read = [name for metric in seen.document["spec"].get("metrics") or () for name in _names_in(metric)]
-    hint = did_you_mean(read[0], names) if read else ""
-    yield from absent(seen.subject, f"it reads {some_of(read, separator=', ') or 'no metric by name'}{hint}")
+    hint = did_you_mean(read[0], names.values) if read else ""
+    text = f"it reads {some_of(read, separator=', ') or 'no metric by name'}{hint}"
+    if names.are_all or not read:
+        yield from codes.failed_all(codes.HPA, seen.subject, text)
+    else:
+        yield from codes.skipped_all(Category.HPA, f"{text}; {UNNAMED}", seen.subject)
 
 
-def checks_of(seen: Seen, hpa: Autoscaler, rivals: Rivals | str, known: Known | str) -> Iterator[Check]:
+def checks_of(
+    seen: Seen, hpa: Autoscaler, rivals: Rivals | str, known: Known | str, names: Names = OWN_NAMES
+) -> Iterator[Check]:
     """`rivals`, `known`: why other scalers are, and why nothing of Kafka is, not known, if it is a text."""
     subject = seen.subject
     yield passed(codes.HPA, subject)
     yield _value(seen)
     yield _conditions(hpa, subject)
-    named = {} if isinstance(known, str) else {each.name.lower(): each.value for each in known.settings.metrics}
-    lags = [
-        metric for metric in hpa.metrics if named.get(metric.name.lower(), SERVED.get(metric.name.lower())) == "lag"
-    ]
-    by_value = [metric.name for metric in lags if metric.target_type == "Value"]
-    text = f"{some_of(by_value, separator=', ')} has a target of type Value" if by_value else ""
-    yield judged(codes.VALUE_TARGET, subject, text, Outcome.WARNING)
+    lags = [metric for metric in hpa.metrics if names.values.get(metric.name.lower()) == "lag"]
+    yield _value_target(hpa, lags, names, subject)
     yield _alone(hpa, rivals, subject)
     yield _surge(seen, hpa)
     if isinstance(known, str):
@@ -115,6 +124,15 @@ def _value(seen: Seen) -> Check:
     if problems and not faults:
         return skipped(codes.VALUE, subject, problems[0][1].problem)
     return judged(codes.VALUE, subject, some_of(faults))
+
+
+def _value_target(hpa: Autoscaler, lags: Sequence[UsedMetric], names: Names, subject: str) -> Check:
+    by_value = [metric for metric in hpa.metrics if metric.target_type == "Value"]
+    if found := [metric.name for metric in by_value if metric in lags]:
+        return warned(codes.VALUE_TARGET, subject, f"{some_of(found, separator=', ')} has a target of type Value")
+    if unknown := [metric.name for metric in by_value if names.values.get(metric.name.lower()) is None]:
+        return skipped(codes.VALUE_TARGET, subject, f"it reads {unknown[0]}; {UNNAMED}")
+    return passed(codes.VALUE_TARGET, subject)
 
 
 def _alone(hpa: Autoscaler, rivals: Rivals | str, subject: str) -> Check:

@@ -9,7 +9,7 @@ from adapter.kafka.passport import Meeting, Met, Passport
 from adapter.protocol.apis import LIST_OFFSETS, METADATA, OFFSET_FETCH
 from adapter.settings.models import Cluster
 from apiservice.doctor import codes
-from apiservice.doctor.check import Category, Check, Code, Outcome, chained, failed, judged, passed, skipped
+from apiservice.doctor.check import Check, Code, Outcome, chained, failed, judged, passed, skipped
 
 _WAY = (codes.NAMES, codes.PORTS, codes.TLS, codes.LOGIN, codes.ANSWERS)
 """The order in which a connection passes them."""
@@ -39,16 +39,12 @@ def checks_of(meeting: Meeting) -> Iterator[Check]:
         yield from _of_broker(broker)
 
 
-def without_settings(why: str) -> Iterator[Check]:
-    yield from (skipped(code, "", why) for code in codes.CODES if code.category is Category.KAFKA)
-
-
 def placement_check(cluster: str, placement: Placement) -> Check:
     """Judges by what a few cycles have shown."""
     subject = f"placement of groups in {cluster}"
     text = "groups are not placed as in Apache Kafka, so a broker that is silent matters to every unknown group"
     if placement is Placement.UNKNOWN:
-        return skipped(codes.QUIRKS, subject, "too few groups have shown yet where they are placed")
+        return skipped(codes.QUIRKS, subject, "it is not known after so few cycles; `--after 75s` reads for longer")
     return judged(codes.QUIRKS, subject, text if placement is Placement.REFUTED else "", Outcome.WARNING)
 
 

@@ -1,5 +1,6 @@
 """Decides what is wrong between kube-apiserver and the adapter."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -7,28 +8,21 @@ from adapter.errors import AdapterError, some_of
 from apiservice.api_group import EXTERNAL
 from apiservice.auth.cluster_settings import AuthenticationFollower
 from apiservice.doctor import codes
-from apiservice.doctor.check import Category, Check, Outcome, failed, judged, passed, skipped, warned
-from apiservice.doctor.facts import LATE, Answer, ClusterFacts
+from apiservice.doctor.check import Check, Outcome, chained, failed, judged, passed, skipped, warned
+from apiservice.doctor.facts import LATE, Answer, ClusterFacts, Replica
 from apiservice.registration import api_service
-from apiservice.tls.issuing import PRODUCT
 
-_CODES = tuple(code for code in codes.CODES if code.category is Category.KUBERNETES)
-
-
-def not_asked(why: str) -> Iterator[Check]:
-    yield from (skipped(code, "", why) for code in _CODES)
-
-
-def unusable(problem: str) -> Iterator[Check]:
-    """The kubeconfig cannot be used, or nothing answers."""
-    yield failed(codes.CLUSTER, "", problem)
-    yield from (skipped(code, "", f"{codes.CLUSTER.name} failed") for code in _CODES if code is not codes.CLUSTER)
+_WAY = (codes.HOLDER, codes.AUTHORITY, codes.REACHED)
+_REFUSED = re.compile(r"remote error: tls: |bad status from \S+ 40[13]")
+"""In what kube-apiserver says of a server that does not accept its certificate."""
+_NO_ZERO = "spec.minReplicas: Invalid value"
+"""In what kube-apiserver says where the gate is off; an HPA may be refused for other reasons."""
 
 
 def checks_of(facts: ClusterFacts, now: datetime | None = None, *, before_install: bool) -> Iterator[Check]:
     version = facts.version.document
     if version is None:
-        yield from unusable(facts.version.problem)
+        yield from codes.failed_all(codes.CLUSTER, "", facts.version.problem)
         return
     yield passed(codes.CLUSTER, "", str(version.get("gitVersion")))
     yield from _before(facts) if before_install else _of_api_service(facts, now or datetime.now(UTC))
@@ -37,6 +31,7 @@ def checks_of(facts: ClusterFacts, now: datetime | None = None, *, before_instal
         yield _rights(facts)
     else:
         yield _may_read(facts.review)
+        yield from _of_replicas(facts)
     yield _gate(facts.dry_run)
 
 
@@ -47,27 +42,26 @@ def _before(facts: ClusterFacts) -> Iterator[Check]:
     elif found.document is None:
         yield passed(codes.HOLDER, name, "nobody has it yet")
     else:
-        state = api_service.state_of(EXTERNAL, found.document, _service(facts), None)
+        state = api_service.state_of(EXTERNAL, found.document, facts.service, None)
         yield judged(codes.HOLDER, name, state.text if state.is_others else "", Outcome.WARNING)
 
 
 def _of_api_service(facts: ClusterFacts, now: datetime) -> Iterator[Check]:
     found, name = facts.api_service, EXTERNAL.api_service
     if found.document is None and not found.is_absent:
-        yield from (skipped(code, name, found.problem) for code in (codes.HOLDER, codes.AUTHORITY, codes.REACHED))
+        yield from (skipped(code, name, found.problem) for code in _WAY)
         return
-    service = _service(facts)
-    state = api_service.state_of(EXTERNAL, found.document, service, None)
+    state = api_service.state_of(EXTERNAL, found.document, facts.service, None)
     if found.document is None or state.is_others:
-        yield failed(codes.HOLDER, name, state.text)
-        yield from (skipped(code, name, f"{codes.HOLDER.name} failed") for code in (codes.AUTHORITY, codes.REACHED))
+        yield from chained(_WAY, name, codes.HOLDER, state.text)
         return
-    yield passed(codes.HOLDER, name, f"Service {service.namespace}/{service.name}")
-    is_certificate = "x509" in state.details
-    bundle = api_service.bundle_fault(found.document, now)
-    if is_certificate or bundle:
-        yield failed(codes.AUTHORITY, name, state.details if is_certificate else bundle)
-        yield skipped(codes.REACHED, name, f"{codes.AUTHORITY.name} failed")
+    yield passed(codes.HOLDER, name, f"Service {facts.place}")
+    untrusted = state.details if "x509" in state.details else api_service.bundle_fault(found.document, now)
+    if untrusted:
+        yield from chained(_WAY[1:], name, codes.AUTHORITY, untrusted)
+    elif _REFUSED.search(state.details):
+        yield passed(codes.AUTHORITY, name)
+        yield skipped(codes.REACHED, name, f"{codes.FRONT_PROXY.name} failed")
     elif not state.is_registered:
         yield skipped(codes.AUTHORITY, name, f"{codes.REACHED.name} failed")
         yield failed(codes.REACHED, name, f"{state.text}: {state.details}")
@@ -77,23 +71,27 @@ def _of_api_service(facts: ClusterFacts, now: datetime) -> Iterator[Check]:
         yield late or judged(codes.REACHED, name, facts.discovery.problem)
 
 
-def _service(facts: ClusterFacts) -> api_service.Service:
-    """A release of the chart has a name of its own, which contains the product's."""
-    holder = ((facts.api_service.document or {}).get("spec") or {}).get("service") or {}
-    if PRODUCT in holder.get("name", "") and facts.service.name == PRODUCT:
-        return api_service.Service(holder["namespace"], holder["name"], holder.get("port", 443))
-    return facts.service
-
-
 def _front_proxy(facts: ClusterFacts) -> Check:
+    refused = _refusal(facts)
+    if refused:
+        return failed(codes.FRONT_PROXY, "", refused)
     found = facts.authentication
     if found.document is None and not found.is_absent:
         return skipped(codes.FRONT_PROXY, "", found.problem)
-    try:
-        AuthenticationFollower(lambda _: None).listed(iter([] if found.document is None else [found.document]))
-    except AdapterError as error:
-        return failed(codes.FRONT_PROXY, "", str(error))
     return passed(codes.FRONT_PROXY)
+
+
+def _refusal(facts: ClusterFacts) -> str:
+    """Returns why the adapter cannot recognise the front proxy, or does not."""
+    found = facts.authentication
+    try:
+        if found.document is not None or found.is_absent:
+            AuthenticationFollower(lambda _: None).listed(iter([] if found.document is None else [found.document]))
+    except AdapterError as error:
+        return str(error)
+    state = api_service.state_of(EXTERNAL, facts.api_service.document, facts.service, None)
+    is_refused = _REFUSED.search(state.details)
+    return f"the adapter does not accept the front proxy's certificate: {state.details}" if is_refused else ""
 
 
 def _may_read(review: Answer) -> Check:
@@ -101,6 +99,29 @@ def _may_read(review: Answer) -> Check:
         return skipped(codes.HPA_READS, "", review.problem)
     text = "" if review.is_allowed else "the ServiceAccount kube-system/horizontal-pod-autoscaler may not list them"
     return judged(codes.HPA_READS, "", text)
+
+
+def _of_replicas(facts: ClusterFacts) -> Iterator[Check]:
+    if isinstance(facts.replicas, str):
+        yield skipped(codes.READY, "", facts.replicas)
+    elif not facts.replicas:
+        yield failed(codes.READY, f"Service {facts.place}", "there is no pod that it selects")
+    else:
+        yield from (_of_replica(each) for each in facts.replicas)
+
+
+def _of_replica(replica: Replica) -> Check:
+    subject = f"pod {replica.name}"
+    if not replica.says and replica.is_ready:
+        return skipped(codes.READY, subject, replica.problem)
+    if not replica.says:
+        return failed(codes.READY, subject, f"it is not ready, and it could not be asked why: {replica.problem}")
+    lines = replica.says.splitlines()
+    remarks = [line.removeprefix("warn: ") for line in lines if line.startswith("warn: ")]
+    unready = [line[3:].split()[0] for line in lines if line.startswith("[-]")]
+    if unready:
+        return failed(codes.READY, subject, f"it is not ready ({some_of(unready, separator=', ')}): {some_of(remarks)}")
+    return judged(codes.READY, subject, some_of(remarks), Outcome.WARNING)
 
 
 def _rights(facts: ClusterFacts) -> Check:
@@ -118,6 +139,6 @@ def _rights(facts: ClusterFacts) -> Check:
 def _gate(dry_run: Answer) -> Check:
     if dry_run.document is not None:
         return passed(codes.GATE)
-    if dry_run.status == 422:
+    if dry_run.status == 422 and _NO_ZERO in dry_run.problem:
         return warned(codes.GATE, "", "minReplicas 0 is refused: the feature gate HPAScaleToZero is off")
     return skipped(codes.GATE, "", dry_run.problem)

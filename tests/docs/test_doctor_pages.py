@@ -1,5 +1,6 @@
 """Each code of `doctor` has its page, which says what it means, how to see it and how to mend it."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,16 @@ def test_no_page_is_left_of_a_code_that_is_gone() -> None:
     assert {path.stem for path in (ROOT / "docs/codes").iterdir()} == {code.name for code in CODES}
 
 
-def test_codes_are_unique_and_begin_with_the_number_of_their_category() -> None:
-    names, categories = [code.name for code in CODES], list(Category)
+def test_codes_are_unique() -> None:
+    names = [code.name for code in CODES]
 
     assert len(set(names)) == len(names)
-    assert all(code.name.startswith(f"KLA{categories.index(code.category) + 1}") for code in CODES)
+
+
+def test_the_table_of_codes_has_all_of_them_by_category() -> None:
+    table = (ROOT / "docs/doctor.md").read_text().partition("## Codes")[2]
+    found = re.findall(r"\*\*(\w+)\*\*|\[(KLA\d+)\]", table)
+
+    assert [category or code for category, code in found] == [
+        each for category in Category for each in (category.value, *(c.name for c in CODES if c.category is category))
+    ]

@@ -2,6 +2,7 @@ import asyncio
 import contextlib
 import datetime
 import queue
+import socket
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from adapter.errors import AdapterError
 from apiservice.auth import cluster_settings
 from apiservice.auth.caller import ANONYMOUS, Attributes, Caller, Lane
 from apiservice.auth.cluster_settings import Authentication, AuthenticationFollower, ClusterUnreachable
-from apiservice.cluster_api.connection import LANE_THREADS, Client, authorization_of, connect
+from apiservice.cluster_api.connection import LANE_THREADS, Client, authorization_of, connect, send
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.cluster_api.reviews import ClusterReviews
 from apiservice.cluster_api.watch import Watch
@@ -259,3 +260,23 @@ def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 
         with pytest.raises(AdapterError, match=r"broken\.yaml cannot be used"):
             connect(broken)
+
+
+def test_a_file_that_is_no_kubeconfig_is_named_without_an_error_of_python(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("hello")
+
+    with pytest.raises(AdapterError, match="text cannot be used: it does not have the right form"):
+        connect(tmp_path / "text")
+    with pytest.raises(AdapterError, match=r"cannot be used: Is a directory"):
+        connect(tmp_path)
+
+
+def test_an_api_server_that_is_silent_is_told_without_a_place_in_pythons_sources(tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        file.write_text(kubeconfig_text(silent.getsockname()[1]).replace("http://", "https://"))
+
+        with pytest.raises(ClusterUnreachable) as raised:
+            send(connect(file), "GET", "/version")
+
+    assert str(raised.value) == "the Kubernetes API server cannot be reached: The handshake operation timed out"

@@ -13,7 +13,7 @@ from apiservice.autoscalers.rivals import Rivals
 from apiservice.commands.cluster_facts import Cluster
 from apiservice.doctor.check import Check, Outcome
 from apiservice.doctor.facts import LATE, Answer, HpaFacts
-from apiservice.doctor.hpas import Known, Seen, checks_of, unread
+from apiservice.doctor.hpas import Known, Names, Seen, checks_of, foreign, unread
 from tests.support.checks import of
 from tests.support.kubernetes.fake_cluster import kubeconfig_text
 from tests.support.kubernetes.hpas import custom, external, hpa
@@ -123,6 +123,53 @@ def test_a_value_that_only_the_user_may_not_read_is_skipped() -> None:
     checks = of(found_of(document, values=(("kafka_consumergroup_lag", FORBIDDEN),)), "KLA502")
 
     assert [(check.outcome, check.detail) for check in checks] == [(Outcome.SKIPPED, FORBIDDEN.problem)]
+
+
+NAMED = "billing-backlog"
+"""What the settings of the running adapter name."""
+
+
+@pytest.mark.parametrize(
+    ("names", "outcome"), [(Names(SERVED), Outcome.FAILED), (Names(SERVED, are_all=False), Outcome.SKIPPED)]
+)
+def test_a_metric_is_foreign_only_if_all_names_are_known(names: Names, outcome: Outcome) -> None:
+    seen = Seen(hpa("consumer", external(NAMED)), None, HpaFacts())
+    (check,) = of(foreign(seen, names), "KLA501")
+
+    assert check.outcome is outcome
+    assert check.detail.startswith(f"it reads {NAMED}")
+
+
+def test_an_hpa_without_any_metric_by_name_is_foreign_whatever_the_settings_name() -> None:
+    document = hpa("consumer")
+    document["spec"]["metrics"] = []
+    (check,) = of(foreign(Seen(document, None, HpaFacts()), Names(SERVED, are_all=False)), "KLA501")
+
+    assert (check.outcome, check.detail) == (Outcome.FAILED, "it reads no metric by name")
+
+
+@pytest.mark.parametrize(
+    ("value", "target", "outcome"),
+    [
+        ("lag", "Value", Outcome.WARNING),
+        ("lag", "AverageValue", Outcome.OK),
+        ("replicas", "Value", Outcome.OK),
+        (None, "Value", Outcome.SKIPPED),
+        (None, "AverageValue", Outcome.OK),
+    ],
+)
+def test_a_named_metric_counts_as_a_lag_only_if_it_is_known_as_one(
+    value: str | None, target: str, outcome: Outcome
+) -> None:
+    names = Names({**SERVED, NAMED: value})
+    metric = external(NAMED)
+    metric["external"]["target"]["type"] = target
+    document = hpa("consumer", metric)
+    seen = autoscaler_of(document, names.values)
+    assert seen is not None
+    checks = checks_of(Seen(document, seen, HpaFacts()), seen, NO_RIVALS, "no --config", names)
+
+    assert [check.outcome for check in of(checks, "KLA504")] == [outcome]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """What doctor finds on the way to brokers: real sockets and names, and brokers of other releases that are fake."""
 
+import select
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,6 +74,17 @@ def test_settings_that_are_refused_are_found_and_nothing_is_asked(tmp_path: Path
     assert list(broken(found)) == ["KLA101"]
     assert "clusters[0].bootstrapServers[0]" in broken(found)["KLA101"]
     assert set(outcomes(found, Outcome.SKIPPED).values()) == {"KLA101 failed"}
+
+
+@pytest.mark.parametrize("category", [Category.SETTINGS, Category.KUBERNETES])
+def test_brokers_are_asked_only_for_categories_that_need_them(tmp_path: Path, category: Category) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as broker:
+        settings = {"clusters": [{"name": "main", "bootstrapServers": [f"127.0.0.1:{broker.getsockname()[1]}"]}]}
+        found = examined(tmp_path, settings, category, kubeconfig=tmp_path / "absent")
+        connected, _, _ = select.select([broker], [], [], 0)
+
+    assert {check.code.category for check in found} == {category}
+    assert not connected
 
 
 def test_a_file_with_credentials_that_is_missing_is_found(tmp_path: Path) -> None:

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from adapter.metrics.requirement import written
+from apiservice.autoscalers.autoscaler import selector_of
 from apiservice.commands.cluster_facts import created
 from apiservice.commands.doctor import checks_of as examined
 from apiservice.doctor.check import Check, Outcome
-from apiservice.doctor.facts import LATE, Answer, ClusterFacts, text_of_selector
+from apiservice.doctor.facts import LATE, Answer, ClusterFacts, Replica
 from apiservice.doctor.kubernetes import checks_of
 from apiservice.flags import DoctorFlags
 from apiservice.registration.api_service import Service
@@ -22,6 +24,12 @@ from tests.support.kubernetes.hpas import expression
 AUTHORITY, PROXIES = Authority("serving"), Authority("front-proxy-ca")
 SERVICE = Service("kafka-lag-adapter", "kafka-lag-adapter", 443)
 GOOD = Answer({"status": {"allowed": True}})
+ALL_GOOD = "[+]ping ok\ninfo: values: Complete since 2026-11-28T10:00:00Z: all read\nreadyz check passed\n"
+LIMITED = "[+]ping ok\nwarn: series: Limited since 2026-11-28T10:00:00Z: some are left out\nreadyz check passed\n"
+UNREADY = (
+    "[+]ping ok\n[-]values failed: reason withheld\n[+]shutdown ok\n"
+    "warn: values: NotKnownYet since 2026-11-28T10:00:00Z: not known yet\nreadyz check failed\n"
+)
 
 
 def api_service(message: str = "", service: str = SERVICE.name, bundle: str | None = None) -> Answer:
@@ -31,7 +39,7 @@ def api_service(message: str = "", service: str = SERVICE.name, bundle: str | No
     return Answer({"metadata": {}, "spec": spec, "status": {"conditions": [available]}})
 
 
-def found(now: datetime | None = None, **parts: Answer) -> list[Check]:
+def found(now: datetime | None = None, **parts: object) -> list[Check]:
     facts: dict[str, Any] = {
         "version": Answer({"gitVersion": "v1.37.0"}),
         "api_service": api_service(),
@@ -39,6 +47,7 @@ def found(now: datetime | None = None, **parts: Answer) -> list[Check]:
         "discovery": Answer({}),
         "review": GOOD,
         "dry_run": Answer({}),
+        "replicas": (Replica("adapter-0", True, ALL_GOOD),),
         **parts,
     }
     return [*checks_of(ClusterFacts(SERVICE, **facts), now, before_install=False)]
@@ -58,6 +67,63 @@ def test_a_cluster_without_a_ca_of_its_front_proxy_is_found() -> None:
 
 def test_a_cluster_without_settings_for_extension_servers_is_found() -> None:
     assert "there is no ConfigMap" in broken(found(authentication=Answer(None, "not found", 404)))["KLA405"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        'Get "https://10.0.0.1:443/apis": remote error: tls: unknown certificate authority',
+        "bad status from https://10.0.0.1:443/apis: 401",
+    ],
+)
+def test_a_front_proxy_that_the_adapter_refuses_is_found(words: str) -> None:
+    checks = found(api_service=api_service(words))
+
+    assert broken(checks) == {"KLA405": f"the adapter does not accept the front proxy's certificate: {words}"}
+    assert outcomes(checks, Outcome.SKIPPED) == {"KLA404": "KLA405 failed"}
+
+
+@pytest.mark.parametrize(
+    ("replica", "outcome", "detail"),
+    [
+        (Replica("a", True, ALL_GOOD), Outcome.OK, ""),
+        (
+            Replica("a", True, LIMITED),
+            Outcome.WARNING,
+            "series: Limited since 2026-11-28T10:00:00Z: some are left out",
+        ),
+        (
+            Replica("a", False, UNREADY),
+            Outcome.FAILED,
+            "it is not ready (values): values: NotKnownYet since 2026-11-28T10:00:00Z: not known yet",
+        ),
+        (Replica("a", True, problem="forbidden"), Outcome.SKIPPED, "forbidden"),
+        (
+            Replica("a", False, problem="forbidden"),
+            Outcome.FAILED,
+            "it is not ready, and it could not be asked why: forbidden",
+        ),
+    ],
+)
+def test_a_pod_is_judged_by_what_it_says_of_itself(replica: Replica, outcome: Outcome, detail: str) -> None:
+    (check,) = of(found(replicas=(replica,)), "KLA409")
+
+    assert (check.subject, check.outcome, check.detail) == ("pod a", outcome, detail)
+
+
+def test_a_service_that_selects_no_pod_is_found() -> None:
+    assert broken(found(replicas=())) == {"KLA409": "there is no pod that it selects"}
+
+
+@pytest.mark.parametrize(
+    ("problem", "outcome"),
+    [
+        ("spec.minReplicas: Invalid value: 0: must be greater than or equal to 1", Outcome.WARNING),
+        ("spec.maxReplicas: Invalid value: 1: the policy of this cluster asks for more", Outcome.SKIPPED),
+    ],
+)
+def test_only_a_refusal_of_zero_replicas_shows_that_the_gate_is_off(problem: str, outcome: Outcome) -> None:
+    assert [check.outcome for check in of(found(dry_run=Answer(None, problem, 422)), "KLA408")] == [outcome]
 
 
 def test_what_the_user_may_not_read_is_skipped_with_the_reason() -> None:
@@ -119,4 +185,6 @@ def test_a_selector_is_sent_as_the_hpa_controller_sends_it() -> None:
         ],
     }
 
-    assert text_of_selector(selector) == ("group=billing,topic in (orders,mail),cluster notin (test),partition,!bound")
+    text = written(selector_of(selector) or ())
+
+    assert text == "group=billing,topic in (mail,orders),cluster notin (test),partition,!bound"
