@@ -9,7 +9,7 @@ from multiprocessing import get_context
 import numpy as np
 
 from adapter.verdicts.replay import Replay, replayed
-from benchmarks.scaling.policies import ORACLE, POLICIES
+from benchmarks.scaling.policies import BOUND, ORACLE, POLICIES
 from benchmarks.scaling.workloads import HOURS, Setting, settings
 
 LATE_SECONDS = 30.0
@@ -80,7 +80,7 @@ def best_of(found: Sequence[Figures]) -> Figures:
 
 def results_of(chosen: Sequence[Setting], policies: Sequence[str] | None = None) -> list[Result]:
     """Replays the settings beside one another."""
-    of = [policy for policy in POLICIES if policies is None or policy.key in {*policies, ORACLE}]
+    of = [policy for policy in (*POLICIES, BOUND) if policies is None or policy.key in {*policies, ORACLE}]
     asked = [(setting, policy.key, list(policy.lanes(setting))) for setting in chosen for policy in of]
     replays = iter(replayed([lane for *_, lanes in asked for lane in lanes]))
     best = {
