@@ -13,6 +13,7 @@ import ssl
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ FILES = {
 }
 """Those of the APIServices."""
 START_TIMEOUT_SECONDS = 180.0
+END_TIMEOUT_SECONDS = 60.0
+"""As a kubelet, this waits for the process to finish its reads and to write what it keeps; it needs 10 s at most."""
 IDENTITY_KINDS = {
     "Namespace",
     "ServiceAccount",
@@ -197,7 +200,10 @@ def process(
     with start(NAME, command, log=home / "adapter.log", env=IMAGE_ENV) as running:
         started = Adapter(running, port, metrics_port, settings_file, serving)
         wait_until(started.is_live, "the adapter to be live", START_TIMEOUT_SECONDS, alive=[running])
-        yield started
+        try:
+            yield started
+        finally:
+            running.stop(END_TIMEOUT_SECONDS)
 
 
 def installed() -> Path:
@@ -245,9 +251,10 @@ def new_serving(home: Path, *, namespace: str = NAMESPACE) -> Serving:
 
 
 def is_available(plane: ControlPlane, group: ApiGroup = EXTERNAL) -> bool:
-    """Whether kube-apiserver forwards requests for metrics of the group."""
+    """Whether kube-apiserver forwards requests for metrics of the group: a moment after it has found that it can."""
     conditions = plane.get(f"{API_SERVICES}/{group.api_service}").get("status", {}).get("conditions", [])
-    return any(each["type"] == "Available" and each["status"] == "True" for each in conditions)
+    is_found = any(each["type"] == "Available" and each["status"] == "True" for each in conditions)
+    return is_found and plane.raw(group.path)[0] == HTTPStatus.OK
 
 
 def items(body: bytes) -> list[dict[str, Any]]:
