@@ -40,7 +40,7 @@ def plane(rig_home: Path, old_authority: Authority) -> Iterator[ControlPlane]:
     with running_control_plane(rig_home / "install", more_serving=more_serving) as running:
         definitions = [definition(version, kind) for version, kinds in OPTIONAL_KINDS.items() for kind in kinds]
         running.apply([*definitions, scaled_definition()])
-        for version, kinds in OPTIONAL_KINDS.items():
+        for version, kinds in {**OPTIONAL_KINDS, SCALED[0]: SCALED[1:]}.items():
             wait_until(partial(serves, running, version, kinds), f"the kinds of {version}", 180)
         yield running
 

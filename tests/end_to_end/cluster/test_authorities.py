@@ -32,7 +32,7 @@ def test_an_adapter_reads_from_a_kube_apiserver_whose_ca_has_no_key_identifiers(
         wait_until(
             lambda: b"[+]authentication-settings ok" in running.get_plain("/readyz?verbose")[1],
             "the ConfigMap from kube-apiserver",
-            30,
+            180,
         )
 
 

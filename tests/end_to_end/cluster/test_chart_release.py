@@ -112,6 +112,8 @@ def test_helm_test_reads_discovery_through_the_aggregator(
 
 
 def test_the_command_of_helm_test_fails_where_nobody_serves(plane: ControlPlane) -> None:
+    """kube-apiserver forgets the APIService of an earlier test a moment after it is gone."""
+    wait_until(lambda: plane.raw(EXTERNAL_METRICS)[0] == 404, "nobody to serve", 180)
     (pod,) = [each for each in rendered.chart() if each["kind"] == "Pod"]
     _, *flags, script = pod["spec"]["containers"][0]["command"]
 

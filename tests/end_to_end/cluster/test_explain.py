@@ -110,7 +110,7 @@ def test_a_topic_that_only_an_hpa_names_for_the_group_is_explained_by_both(
     wait_until(is_explained, "the adapter to read what the HPA asks for", 120)
     flags = ["--bootstrap-servers", one_broker.bootstrap_servers, "--kubeconfig", str(control_plane.admin_kubeconfig)]
     ended = subprocess.run(
-        [str(installed()), "explain", group, *flags], capture_output=True, text=True, timeout=60, check=False
+        [str(installed()), "explain", group, *flags], capture_output=True, text=True, timeout=180, check=False
     )
     assert (ended.returncode, ended.stderr) == (0, "")
     assert all(line in ended.stdout for line in lines)

@@ -16,7 +16,7 @@ from local.downloads import command_line_tools
 from local.kubernetes.control_plane import ControlPlane, Manifest
 from local.manifests import rendered
 from local.manifests.check import MANIFESTS
-from local.processes import RigError
+from local.processes import RigError, wait_until
 from tests.end_to_end.cluster.test_chart import VALUES
 
 DOCS = MANIFESTS.parent / "docs"
@@ -74,12 +74,11 @@ def test_every_command_of_the_page_prints_what_it_shows(plane: ControlPlane, tmp
         assert shown.strip() in ended.stdout, line
         assert (ended.returncode == 0) == (not shown.startswith(("Error", "kafka-lag-adapter: "))), ended.stdout
 
-    left = rendered.run(
-        *("kubectl", "get", "all,clusterroles,clusterrolebindings,rolebindings,apiservices", "--all-namespaces"),
-        *("--selector", "app.kubernetes.io/name=kafka-lag-adapter", "--output", "name"),
-        env=environment,
-    )
-    assert left == ""
+    kinds = "all,clusterroles,clusterrolebindings,rolebindings,apiservices"
+    selector = "app.kubernetes.io/name=kafka-lag-adapter"
+    asked = ("kubectl", "get", kinds, "--all-namespaces", "--selector", selector, "--output", "name")
+    # Kubernetes collects the ReplicaSets and pods of a Deployment that is gone.
+    wait_until(lambda: rendered.run(*asked, env=environment) == "", "nothing to be left", 180)
 
 
 def test_helm_leaves_an_api_service_alone_that_somebody_else_holds(

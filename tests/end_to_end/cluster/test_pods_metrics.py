@@ -34,9 +34,12 @@ Answer = tuple[int, str]
 
 
 @pytest.fixture
-def allowed(control_plane: ControlPlane) -> Iterator[None]:
+def allowed(control_plane: ControlPlane, adapter: Adapter, namespace: str) -> Iterator[None]:
+    """The adapter may read pods, until it watches those of the namespace no more."""
     control_plane.apply(RIGHTS)
     yield
+    control_plane.request("DELETE", f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers")
+    wait_until(lambda: not condition(adapter), "the pods to be watched no more", WAIT_SECONDS)
     control_plane.delete(RIGHTS)
 
 
@@ -143,7 +146,7 @@ def test_the_hpa_controller_scales_by_the_lag_of_the_pods_of_a_classic_group(
     control_plane: ControlPlane, one_broker: Kafka, namespace: str
 ) -> None:
     group = f"classic-{namespace}"
-    group_with_lags(one_broker, group, [100, 40])
+    group_with_lags(one_broker, group, [1000, 400])
     consumers = deployment(namespace, group, consume(one_broker, group, group), 2)
     control_plane.apply([autoscaler(namespace, group, 3), consumers])
 
@@ -162,7 +165,7 @@ def test_the_hpa_controller_scales_by_the_lag_of_the_pods_of_a_classic_group(
     for place in CUSTOM:
         wait_until(partial(are_three_in, place), f"three pods in {place.version}", WAIT_SECONDS)
     assert of_pods[0] == 0, "the third member of a topic with two partitions"
-    assert 0 < of_pods[1] <= 40 < of_pods[2] <= 100
+    assert 0 < of_pods[1] <= 400 < of_pods[2] <= 1000
     assert abs(sum(of_pods) - int(item["value"])) <= 4
 
     def is_read() -> bool:

@@ -223,8 +223,9 @@ def test_mounted_secrets_of_every_layout_are_used_and_their_rotation_costs_no_re
         log = running.process.log.read_text()
     assert set(replies) == {(200, *((name, "6") for name in sorted(layouts)))}
     for name, layout in layouts.items():
-        (refusal,) = (line for line in log.splitlines() if f"credentials of cluster {name}: NotUsed: " in line)
-        assert layout.reason in refusal
+        # A busy broker may also be said not to answer.
+        refusals = [line for line in log.splitlines() if f"credentials of cluster {name}: NotUsed: " in line]
+        assert [line for line in refusals if layout.reason in line], refusals
     assert "s3cret" not in log
     assert "guessed" not in log
 

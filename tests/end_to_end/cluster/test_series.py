@@ -49,6 +49,8 @@ def scraped(
             _job("own", running.metrics_port, "/metrics"),
             _job("secure", running.port, PATH) | secure,
         ]
+        wait_until(running.is_ready, "the adapter to be ready", SECONDS, alive=[running.process])
+        wait_until(lambda: b'group="ledger"' in running.get_plain(PATH)[1], "the groups to be read", SECONDS)
         with prometheus(rig_home / "prometheus", jobs) as scraping:
             yield running, scraping
 

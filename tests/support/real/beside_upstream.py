@@ -17,7 +17,7 @@ from local.processes import wait_until
 
 PLACE, THEIR_PLACE = "beside", "others"
 WAIT_SECONDS = 180.0
-ANSWER_SECONDS = 6.0
+ANSWER_SECONDS = 12.0
 PROGRAM = f"""
 import socket
 from adapter.reload import settings_watch
