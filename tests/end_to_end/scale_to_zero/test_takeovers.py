@@ -40,31 +40,6 @@ def test_a_process_that_is_killed_after_any_write_leaves_what_the_next_one_can_c
 
 
 @contextmanager
-def adapter_of(stage: Stage, service: str, **autoscalers: bool) -> Iterator[Adapter]:
-    """One that kube-apiserver does not ask. It needs no Service of that name to be known by it."""
-    home = stage.home / service.replace("/", "-")
-    with process(home, stage.settings(**autoscalers), stage.kubeconfig, service=service) as running:
-        yield running
-
-
-def test_an_adapter_of_another_service_wakes_nothing_without_work(stage: Stage) -> None:
-    """Without a Service, the other one has no Lease, so it may write at any time; and its rights are the same."""
-    asks = adapter_of(stage, f"{NAME}/{NAME}", scaleToZero=True)
-    with consumer(stage, "of-another") as one, stage.adapter() as other, asks:
-        one.wait_for(0, is_marked=True)
-        before = cycles(other)
-        wait_until(lambda: cycles(other) > before + 10, "the other one to look several times", WAIT_SECONDS)
-
-        assert one.state == (0, True)
-        wait_until(lambda: one.events() == ["ScaledToZero"], "the Event", WAIT_SECONDS)
-
-
-def cycles(running: Adapter) -> float:
-    lines = running.get_plain("/metrics")[1].decode().splitlines()
-    return sum(float(line.split()[-1]) for line in lines if line.startswith("kafka_lag_adapter_cycles_total{"))
-
-
-@contextmanager
 def replicas(stage: Stage) -> Iterator[list[Adapter]]:
     """Two that share the Lease."""
     with ExitStack() as stack:
