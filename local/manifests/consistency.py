@@ -2,7 +2,7 @@
 
 Each function is one rule and yields `file: what is wrong`."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
 import yaml
@@ -13,7 +13,7 @@ from adapter.settings.file import parse
 from apiservice.api_group import API_GROUPS, CUSTOM, EXTERNAL
 from apiservice.cluster_api.scale import SCALED_KINDS
 from apiservice.tls.issuing import SECRET_NAME
-from local.manifests.shipped import DEPLOYMENT, KUSTOMIZATION, NAME, Rule, Shipped, at
+from local.manifests.shipped import DEPLOYMENT, KUSTOMIZATION, NAME, Manifest, Rule, Shipped, at
 
 EXAMPLE, EXAMPLE_OF_REPLICAS = "example-hpa.yaml", "example-hpa-replicas.yaml"
 EXAMPLE_OF_PROMISE = "example-hpa-required.yaml"
@@ -210,20 +210,27 @@ def settings_can_be_read(shipped: Shipped) -> Iterator[str]:
 def examples_scale_as_they_should(shipped: Shipped) -> Iterator[str]:
     numbers = ((name, {"group"}, "1") for name in (EXAMPLE_OF_REPLICAS, EXAMPLE_OF_PROMISE))
     for file, labels, value in ((EXAMPLE, {"group", "topic"}, None), *numbers):
-        spec = at(shipped.objects.get(file), "spec") or {}
-        if spec.get("minReplicas") != 0:
+        found = shipped.objects.get(file, {})
+        if at(found, "spec.minReplicas") != 0:
             yield f"{file}: minReplicas must be 0: that is what it is an example of"
-        for metric in spec.get("metrics") or [{}]:
-            if at(metric, "external.metric.name") not in SERVED:
-                yield f"{file}: {at(metric, 'external.metric.name')} is no metric that is served"
-            if at(metric, "external.target.type") != "AverageValue":
-                yield f"{file}: target.type must be AverageValue: Value multiplies by the lag at every look"
-            if value not in (None, at(metric, "external.target.averageValue")):
-                yield f"{file}: averageValue must be {value}: the metric is a number of replicas"
-            if not labels <= (at(metric, "external.metric.selector.matchLabels") or {}).keys():
-                yield f"{file}: the selector must name {' and '.join(sorted(labels))}"
-        if "Pods" not in [policy.get("type") for policy in at(spec, "behavior.scaleUp.policies") or []]:
-            yield f"{file}: scaleUp needs a policy of type Pods, or it never leaves 0"
+        yield from (f"{file}: {problem}" for problem in hpa_problems(found, labels, value))
+
+
+def hpa_problems(hpa: Manifest, labels: Collection[str], value: str | None) -> Iterator[str]:
+    """Yields why an HPA would not scale. `labels`: what its selector must name; `value`: its `averageValue`, where only
+    one is right."""
+    spec = at(hpa, "spec") or {}
+    for metric in spec.get("metrics") or [{}]:
+        if at(metric, "external.metric.name") not in SERVED:
+            yield f"{at(metric, 'external.metric.name')} is no metric that is served"
+        if at(metric, "external.target.type") != "AverageValue":
+            yield "target.type must be AverageValue: Value multiplies by the lag at every look"
+        if value not in (None, at(metric, "external.target.averageValue")):
+            yield f"averageValue must be {value}: the metric is a number of replicas"
+        if not set(labels) <= (at(metric, "external.metric.selector.matchLabels") or {}).keys():
+            yield f"the selector must name {' and '.join(sorted(labels))}"
+    if "Pods" not in [policy.get("type") for policy in at(spec, "behavior.scaleUp.policies") or []]:
+        yield "scaleUp needs a policy of type Pods, or it never leaves 0"
 
 
 RULES: tuple[Rule, ...] = (

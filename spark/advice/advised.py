@@ -20,6 +20,7 @@ from spark.trials.trial import Question, Trial, Untried, cheapest
 KEPT_ENOUGH = 0.95
 """Of the minutes; with less in the replay, the wait is not kept."""
 NO_HPA = "No HPA is recommended for it: see why below."
+APPLY_BOTH = "Add the recommended rule to the adapter's settings, then apply the recommended HPA."
 UNKNOWN = Untried("What it would have done was not replayed")
 
 Answers = Mapping[Names, Trial | Untried]
@@ -57,7 +58,7 @@ class Advice:
     replayed: Comparison | None = None
     """None: nothing was replayed."""
     draft: Recommendation | None = None
-    """The HPA with which presets were replayed; None where none is recommended."""
+    """The HPA that presets change; None where none is recommended."""
 
 
 def advice_for_all(
@@ -81,27 +82,44 @@ def key_of(group: Group) -> Names:
 
 def advised(draft: Draft, tried: Sequence[Tried], trial: Trial | Untried) -> Advice:
     if not tried:
-        return Advice(draft.load, draft.hpa, _without_hpa(draft, draft.hpa.target.reason))
+        return _refused(draft, draft.refusal or draft.hpa.target.reason, None)
     if isinstance(trial, Untried):
         return _refused(draft, _why_untried(draft, trial), None)
     if trial.calibration.misfit:
         why = f"The replay does not reproduce what happened: {trial.calibration.misfit}."
         return _refused(draft, why, Comparison(trial.calibration))
-    able = [at for at, it in enumerate(tried) if it.hpa is not None]
-    chosen = cheapest([trial.candidates[at] for at in able], KEPT_ENOUGH, CHANGES_A_DAY)
+    able = {at: it.hpa for at, it in enumerate(tried) if it.hpa is not None}
+    chosen = cheapest(
+        [trial.candidates[at] for at in able], [hpa.reads for hpa in able.values()], KEPT_ENOUGH, CHANGES_A_DAY
+    )
     if chosen is None:
         best = max(trial.candidates[at].kept_share for at in able)
-        why = (
-            f"No HPA on lag keeps a wait of {draft.wait}: replayed over the group's own minutes, the best of "
-            f"{len(able)} keeps it in {formatting.share(best)} of them. Allow a longer wait, or {draft.instead}"
-        )
-        return _refused(draft, why, _compared(tried, trial, None))
-    place = able[chosen]
-    hpa, expected = tried[place].hpa, trial.candidates[place]
-    assert hpa is not None
+        return _refused(draft, _why_none(draft, len(able), best), _compared(tried, trial, None))
+    place = list(able)[chosen]
+    hpa, expected = able[place], trial.candidates[place]
     hpa = replace(hpa, down=replace(hpa.down, window_seconds=_window(draft, tried, trial, hpa)))
-    findings = (*draft.findings, *_many_changes(expected, draft))
-    return Advice(draft.load, hpa, findings, expected, _compared(tried, trial, place), draft.hpa)
+    asked = draft.findings if hpa.rule is None else _asking(draft.findings, APPLY_BOTH)
+    findings = (*asked, *_many_changes(expected, draft))
+    return Advice(draft.load, hpa, findings, expected, _compared(tried, trial, place), _lag_or(draft.hpa, hpa))
+
+
+def _why_none(draft: Draft, number: int, best: float) -> str:
+    """`number`: of the HPAs that were replayed; `best`: the largest share of minutes in which one keeps the wait."""
+    kept, which = formatting.share(best), "the one" if number == 1 else f"the best of {number}"
+    if draft.hpa.target.value is None:
+        return (
+            f"{draft.hpa.target.reason} Of HPAs on required replicas, {which} replayed keeps it in {kept} of the "
+            "minutes."
+        )
+    return (
+        f"No HPA keeps a wait of {draft.wait}: replayed over the group's own minutes, {which} keeps it in {kept} of "
+        f"them. Allow a longer wait, or {draft.instead}"
+    )
+
+
+def _lag_or(draft: Recommendation, hpa: Recommendation) -> Recommendation:
+    """The HPA with which presets are made: the draft, unless no lag is a target."""
+    return hpa if draft.target.value is None else draft
 
 
 def _refused(draft: Draft, why: str, comparison: Comparison | None) -> Advice:
@@ -117,8 +135,13 @@ def _why_untried(draft: Draft, trial: Untried) -> str:
 def _without_hpa(draft: Draft, why: str) -> tuple[Finding, ...]:
     """What to do is said at once, if that is known."""
     asks = f"No HPA is recommended, see why below; {draft.instead}" if draft.instead in why else NO_HPA
+    return _asking(draft.findings, asks)
+
+
+def _asking(findings: Sequence[Finding], asks: str) -> tuple[Finding, ...]:
+    """Where an HPA is what a finding would ask for."""
     return tuple(
-        replace(it, asks=asks) if it.code == Verdict.ABOVE_THRESHOLD and not it.asks else it for it in draft.findings
+        replace(it, asks=asks) if it.code == Verdict.ABOVE_THRESHOLD and not it.asks else it for it in findings
     )
 
 

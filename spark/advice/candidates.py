@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from adapter.verdicts.capacity import Capacity
-from adapter.verdicts.hpa import Hpa, MetricTarget
+from adapter.verdicts.hpa import Hpa
 from adapter.verdicts.owners import Assignor
 from adapter.verdicts.plant import Consumers
 from adapter.verdicts.promised import Promised
@@ -15,7 +15,8 @@ from adapter.verdicts.scalers import Served
 from spark.advice.demand import USED_AT_MOST, Load, members_needed
 from spark.advice.hpa import JOIN_SECONDS, SETTLES, START_SECONDS, Draft, loop_delay, rounded
 from spark.advice.presets import constantly_high, high_inertia, low_inertia
-from spark.advice.recommendation import Number, Recommendation, Target
+from spark.advice.recommendation import LagPerReplica, Number, Promise, Recommendation, Target
+from spark.advice.replica_metrics import by_lag, promised_hpas
 from spark.advice.weekly_pattern import local_times
 from spark.figures import formatting
 from spark.figures.model import Floats, Group, Times, TopicFigures
@@ -30,8 +31,6 @@ COMMIT_SECONDS = 5
 """Between two commits, where the samples do not show it: Kafka's default."""
 CALMER_SECONDS = 3600
 """The longest window for scaling down that an HPA takes. Those between it and the usual one cost hardly less."""
-PROMISED_WINDOW_SECONDS = 120
-"""For scaling down by a number of replicas that itself falls only if it need not rise again soon."""
 LOWER = (0.75, 0.5)
 """Of the target that the promised wait allows: those that are tried, too."""
 BUSIER = {50: "the median hour", 75: "an hour that is busier than three of four"}
@@ -68,14 +67,12 @@ class GivenHpa:
 
 
 def tried_of(draft: Draft, given: Sequence[GivenHpa] = ()) -> tuple[Tried, ...]:
-    """None where no target is possible. The first is the draft's own HPA. `given`: those of the group."""
-    if draft.hpa.target.value is None:
+    """None where no HPA is possible. The first is the draft's own, if it has a target. `given`: those of the group."""
+    hpas = [*_on_lag(draft), *((named(hpa), hpa) for hpa in promised_hpas(draft, _larger_minima(draft)))]
+    if not hpas:
         return ()
     return (
-        *(Tried(named(hpa), Candidate(hpa.spec), hpa) for hpa in _variants(draft)),
-        *(Tried(name, Candidate(hpa.spec), hpa) for name, hpa in _presets(draft)),
-        _by_promise(draft),
-        _by_replicas(draft.hpa, draft.hpa.target.value, draft.group.partitions),
+        *(Tried(name, _candidate(hpa, draft.group.partitions), hpa) for name, hpa in hpas),
         _fixed(draft),
         *(_todays(draft, it) for it in given),
     )
@@ -111,10 +108,34 @@ def asked_of(
 
 
 def named(hpa: Recommendation) -> str:
-    return (
-        f"averageValue {formatting.count(hpa.target.value)}, {hpa.min_replicas.value} or more, down after "
-        f"{hpa.down.window_seconds.value}\u202fs"
-    )
+    least = f"{hpa.min_replicas.value} or more"
+    match hpa.rule:
+        case Promise(max_wait_seconds=wait):
+            return f"metric {hpa.reads.short}, for a wait of {formatting.duration(wait.value)}, {least}"
+        case LagPerReplica(messages=messages):
+            return f"metric {hpa.reads.short}, one for {formatting.count(messages.value)} messages, {least}"
+    window = f"{hpa.down.window_seconds.value}\u202fs"
+    return f"averageValue {formatting.count(hpa.target.value)}, {least}, down after {window}"
+
+
+def _candidate(hpa: Recommendation, partitions: int) -> Candidate:
+    """With what the adapter serves for it."""
+    match hpa.rule:
+        case Promise(max_wait_seconds=wait):
+            return Candidate(hpa.spec, rule=Promised(float(wait.value)))
+        case LagPerReplica(messages=messages):
+            return Candidate(hpa.spec, Served(most=float(messages.value * partitions), replica=float(messages.value)))
+    return Candidate(hpa.spec)
+
+
+def _on_lag(draft: Draft) -> Iterator[tuple[str, Recommendation]]:
+    """Yields HPAs that go by the lag, and what each is called."""
+    if draft.hpa.target.value is None:
+        return
+    yield from ((named(hpa), hpa) for hpa in _variants(draft))
+    yield from _presets(draft)
+    divided = by_lag(draft.hpa)
+    yield named(divided), divided
 
 
 def _variants(draft: Draft) -> Iterator[Recommendation]:
@@ -171,35 +192,6 @@ def _presets(draft: Draft) -> Iterator[tuple[str, Recommendation]]:
         yield f"averageValue {formatting.count(preset.hpa.target.value)}, as the preset {preset.name}", preset.hpa
 
 
-def _by_replicas(hpa: Recommendation, target: int, partitions: int) -> Tried:
-    """With the metric of replicas, which the adapter serves for a lag for each of them."""
-    (metric,) = hpa.spec.metrics
-    source = metric.source.model_copy(update={"target": MetricTarget(type="AverageValue", average_value=1)})
-    spec = hpa.spec.model_copy(update={"metrics": (metric.model_copy(update={"external": source}),)})
-    served = Served(most=float(target * partitions), replica=float(target))
-    return Tried(f"metric replicas, one for {formatting.count(target)} messages", Candidate(spec, served))
-
-
-def _by_promise(draft: Draft) -> Tried:
-    """With the number of replicas that keeps the wait, which the adapter computes from rates and the capacity; with the
-    behavior of its example (docs/demand.md)."""
-    spec = draft.hpa.spec
-    assert spec.behavior is not None
-    (metric,) = spec.metrics
-    source = metric.source.model_copy(update={"target": MetricTarget(type="AverageValue", average_value=1)})
-    up = spec.behavior.scale_up.model_copy(update={"tolerance": 0.0})
-    down = spec.behavior.scale_down.model_copy(update={"stabilization_window_seconds": PROMISED_WINDOW_SECONDS})
-    promised = spec.model_copy(
-        update={
-            "min_replicas": min(spec.min_replicas, 1),
-            "metrics": (metric.model_copy(update={"external": source}),),
-            "behavior": spec.behavior.model_copy(update={"scale_up": up, "scale_down": down}),
-        }
-    )
-    name = f"metric required_replicas, for a wait of {formatting.duration(draft.promised)}"
-    return Tried(name, Candidate(promised, rule=Promised(draft.promised)))
-
-
 def _todays(draft: Draft, given: GivenHpa) -> Tried:
     group, topics = draft.group, [topic.name for topic in draft.group.topics]
     candidate = candidate_of(given.hpa, group.cluster, group.name, topics, draft.promised)
@@ -209,7 +201,7 @@ def _todays(draft: Draft, given: GivenHpa) -> Tried:
 def _fixed(draft: Draft) -> Tried:
     """As many replicas as are recommended instead of an HPA."""
     number = Number(draft.instead_of_it, "")
-    hpa = replace(draft.hpa, min_replicas=number, max_replicas=number)
+    hpa = replace(draft.hpa, target=Target(1, ""), min_replicas=number, max_replicas=number)
     return Tried(f"{formatting.plural(number.value, 'replica')} all the time", Candidate(hpa.spec))
 
 

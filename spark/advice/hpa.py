@@ -35,6 +35,7 @@ COMMITS_OF_TARGET = 0.5
 """Of target / capacity: with a longer time between two commits, the lag's steps move the replicas by half and more."""
 A_WEEK = 6.5 * DAY
 TOO_LITTLE = "Less than a day was seen: the daily peak may not be in it."
+PAST = "The lag was above its threshold in the past alone, and no HPA is needed for what is over."
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,9 @@ class Draft:
     load: Load
     findings: tuple[Finding, ...]
     hpa: Recommendation
+    """On the lag."""
+    refusal: str = ""
+    """Why no HPA at all can be recommended; empty: one may be, also where `hpa` has no target."""
 
     @property
     def promised(self) -> float:
@@ -71,14 +75,15 @@ def draft_of(group: Group, zone: ZoneInfo) -> Draft:
     load = load_of(group)
     findings = findings_of(group, load, zone)
     most = max_replicas(load, is_even=all(it.code != Verdict.HOT_PARTITION for it in findings))
+    refusal = _refusal(group, load, findings)
     hpa = Recommendation(
-        target=_target(group, load, findings),
+        target=_target(group, load, refusal),
         min_replicas=min_replicas(load, most.value),
         max_replicas=most,
         up=scale_up(load, most.value),
         down=scale_down(load),
     )
-    return Draft(group, load, findings, hpa)
+    return Draft(group, load, findings, hpa, refusal)
 
 
 def loop_delay(interval_seconds: float) -> float:
@@ -97,20 +102,13 @@ def _longest_interval(seconds: float) -> int:
     return longest // 5 * 5 if longest >= 5 else max(0, longest)
 
 
-def _target(group: Group, load: Load, findings: tuple[Finding, ...]) -> Target:
+def _target(group: Group, load: Load, refusal: str) -> Target:
     """The target that keeps the agreed wait and the thresholds."""
-    refusal = _refusal(load, findings)
     if load.capacity is None or load.advised is None or refusal:
         return Target(None, refusal)
     promised = _promised_seconds(group, load)
     seconds, delay, wait = promised / MARGIN, loop_delay(group.interval_seconds), _wait(group, promised)
     instead = _instead(load)
-    if load.peak > load.most_members * load.advised:
-        return Target(
-            None,
-            f"No HPA keeps a wait of {wait}: the busiest hour brought {formatting.rate(load.peak)}, more than the "
-            f"{formatting.plural(load.most_members, 'member')} that can have a partition do.",
-        )
     if seconds < SETTLES * delay:
         return Target(
             None,
@@ -147,14 +145,24 @@ def _wait(group: Group, promised: float) -> str:
     return formatting.duration(promised) + (" (its threshold)" if is_threshold else "")
 
 
-def _refusal(load: Load, findings: tuple[Finding, ...]) -> str:
-    """Why no number can be recommended, whatever wait was agreed on; empty: one may be."""
+def _refusal(group: Group, load: Load, findings: tuple[Finding, ...]) -> str:
+    """Why no HPA can be recommended, whatever it goes by; empty: one may be."""
     useless = [it.brief for it in findings if it.code in REPLICAS_DO_NOT_HELP and not it.is_over]
     if useless:
         return f"{useless[0]}: more replicas do not help."
     if math.isnan(load.peak) or load.advised is None:
         return without_capacity(load)
-    return TOO_LITTLE if any(it.code == LITTLE_DATA for it in findings) else ""
+    if any(it.code == LITTLE_DATA for it in findings):
+        return TOO_LITTLE
+    if any(it.code == Verdict.ABOVE_THRESHOLD and it.is_over for it in findings):
+        return PAST
+    if load.peak > load.most_members * load.advised:
+        return (
+            f"No HPA keeps a wait of {_wait(group, _promised_seconds(group, load))}: the busiest hour brought "
+            f"{formatting.rate(load.peak)}, more than the {formatting.plural(load.most_members, 'member')} that can "
+            "have a partition do."
+        )
+    return ""
 
 
 def without_capacity(load: Load) -> str:

@@ -6,21 +6,20 @@ another one, never one that two groups share.
 
 import hashlib
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
+from spark.advice.adapter_settings import keys_of, metric_name, named_metric, rule_of
 from spark.advice.advised import Advice, expected_in_words
 from spark.advice.presets import Preset
-from spark.advice.recommendation import Behavior, Number
+from spark.advice.recommendation import Behavior, Number, Reads, Recommendation
+from spark.advice.yaml_text import comment, quoted
 from spark.figures.model import Group
-from spark.trials.hpa_file import METRIC
 
 PLACEHOLDER = "your-consumer"
 NO_TARGET = "no-target-recommended"
 """Where there is none: kube-apiserver refuses it, as it is no quantity."""
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
-_WIDTH = 110
 
 
 def is_label_value(text: str) -> bool:
@@ -29,12 +28,13 @@ def is_label_value(text: str) -> bool:
 
 def hpa_yaml(group: Group, advice: Advice, fitting: Preset | None, name: str) -> str:
     """The file's text; `name` is the object's, a legal one."""
+    hpa = advice.hpa
     names = (group.cluster, group.name, *(topic.name for topic in group.topics))
+    is_selected = all(map(is_label_value, names))
     lines = [
-        *_comment(
-            f"Recommended from the lag history of group {quoted(group.name)} on cluster {quoted(group.cluster)}."
-        ),
-        *_comment(f"Before applying: put your own Deployment's name in the place of {PLACEHOLDER}."),
+        *comment(f"Recommended from the lag history of group {quoted(group.name)} on cluster {quoted(group.cluster)}."),
+        *comment(f"Before applying: put your own Deployment's name in the place of {PLACEHOLDER}."),
+        *_settings(group, hpa, None if is_selected else name),
         *_doubts(advice, fitting),
         "apiVersion: autoscaling/v2",
         "kind: HorizontalPodAutoscaler",
@@ -45,19 +45,19 @@ def hpa_yaml(group: Group, advice: Advice, fitting: Preset | None, name: str) ->
         "    apiVersion: apps/v1",
         "    kind: Deployment",
         f"    name: {PLACEHOLDER}",
-        *(line for name, number in advice.hpa.replicas for line in _number("  ", name, number)),
+        *(line for key, number in hpa.replicas for line in _number("  ", key, number)),
         "  metrics:",
         "    - type: External",
         "      external:",
         "        metric:",
-        *(_selected(group) if all(map(is_label_value, names)) else _named(group, name)),
+        *(_selected(group, hpa.reads) if is_selected else _named(name, hpa)),
         "        target:",
-        "          # replicas = ceil(lag / averageValue), over all items the selector gives.",
+        *_division(hpa.reads),
         "          type: AverageValue",
-        *_comment(_target_in_words(advice), "          "),
-        f'          averageValue: "{advice.hpa.target.value or NO_TARGET}"',
+        *comment(_target_in_words(advice), "          "),
+        f'          averageValue: "{hpa.target.value or NO_TARGET}"',
         "  behavior:",
-        *(line for name, behavior in advice.hpa.behaviors for line in _behavior(name, behavior)),
+        *(line for key, behavior in hpa.behaviors for line in _behavior(key, behavior)),
     ]
     return "\n".join(lines) + "\n"
 
@@ -78,20 +78,6 @@ def file_names(groups: Sequence[Group]) -> tuple[str, ...]:
     )
 
 
-def quoted(text: str) -> str:
-    """As a YAML string on one line, of printable ASCII alone."""
-    return '"' + "".join(_escaped(character) for character in text) + '"'
-
-
-def _escaped(character: str) -> str:
-    code = ord(character)
-    if character in '"\\':
-        return "\\" + character
-    if 0x20 <= code < 0x7F:
-        return character
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
 def _slug(name: str) -> str:
     """Of lower-case letters, digits and `-`: legal in every file system, and as an object's name."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower())[:50].strip("-")
@@ -102,14 +88,32 @@ def _hash(group: Group, digits: int) -> str:
     return hashlib.sha256(named).hexdigest()[:digits]
 
 
-def _selected(group: Group) -> list[str]:
+def _settings(group: Group, hpa: Recommendation, name: str | None) -> list[str]:
+    """What the adapter must know first. `name`: of the HPA, where no selector can name the group."""
+    if name is not None:
+        why = "A name here is no legal label value, so the adapter's settings must give the metric a name:"
+        lines = named_metric(group, hpa, metric_name(name, hpa.reads))
+    elif lines := rule_of(group, hpa):
+        why = (
+            "First, the adapter's settings need this rule. If they have a rule for the group, add the last line to it: "
+            "of several, the first counts."
+        )
+    else:
+        return []
+    reasons = [line for key, value, reason in keys_of(hpa) for line in comment(f"{key} {value}: {reason}")]
+    return [*comment(why), *(f"# | {line}" for line in lines), *reasons]
+
+
+def _selected(group: Group, reads: Reads) -> list[str]:
     lines = [
-        f"          name: {METRIC}",
+        f"          name: {reads.metric}",
         "          selector:",
         "            matchLabels:",
         f"              cluster: {quoted(group.cluster)}",
         f"              group: {quoted(group.name)}",
     ]
+    if reads is not Reads.LAG:
+        return lines  # the rule names the topics
     if len(group.topics) == 1:
         return [*lines, f"              topic: {quoted(group.topics[0].name)}"]
     return [
@@ -121,21 +125,14 @@ def _selected(group: Group) -> list[str]:
     ]
 
 
-def _named(group: Group, name: str) -> list[str]:
-    metric = f"{name}-backlog"
-    settings = [
-        "metrics:",
-        f"  - name: {metric}",
-        "    value: lag",
-        f"    cluster: {quoted(group.cluster)}",
-        f"    group: {quoted(group.name)}",
-        f"    topics: [{', '.join(quoted(topic.name) for topic in group.topics)}]",
-    ]
-    return [
-        "          # A name here is no legal label value, so the adapter's settings must give the metric a name:",
-        *(f"          # | {line}" for line in settings),
-        f"          name: {metric}",
-    ]
+def _named(name: str, hpa: Recommendation) -> list[str]:
+    return [f"          name: {metric_name(name, hpa.reads)}"]
+
+
+def _division(reads: Reads) -> list[str]:
+    if reads is not Reads.LAG:
+        return []
+    return ["          # replicas = ceil(lag / averageValue), over all items the selector gives."]
 
 
 def _target_in_words(advice: Advice) -> str:
@@ -150,37 +147,28 @@ def _target_in_words(advice: Advice) -> str:
 def _doubts(advice: Advice, fitting: Preset | None) -> list[str]:
     lines = []
     if fitting is not None:
-        lines += _comment(
+        lines += comment(
             f"Looks like: {fitting.name}. {fitting.why} {fitting.extra}".rstrip()
             + " The report has the values of this preset."
         )
     if advice.findings:
         lines.append("# Doubts and findings:")
         for finding in advice.findings:
-            lines += _comment(f"- [{finding.severity.word}] {finding.words}")
+            lines += comment(f"- [{finding.severity.word}] {finding.words}")
     return lines
 
 
 def _number(indent: str, key: str, number: Number) -> list[str]:
-    return [*_comment(number.reason, indent), f"{indent}{key}: {number.value}"]
+    return [*comment(number.reason, indent), f"{indent}{key}: {number.value}"]
 
 
 def _behavior(key: str, behavior: Behavior) -> list[str]:
-    lines = [f"    {key}:", *_number("      ", "stabilizationWindowSeconds", behavior.window_seconds)]
+    lines = [f"    {key}:"]
+    if behavior.tolerance is not None:
+        lines += [*comment(behavior.tolerance.reason, "      "), f'      tolerance: "{behavior.tolerance.value}"']
+    lines += _number("      ", "stabilizationWindowSeconds", behavior.window_seconds)
     lines += ["      selectPolicy: Max", "      policies:"]
     for kind, number in behavior.policies:
-        lines += [*_comment(number.reason, "        "), f"        - type: {kind}", f"          value: {number.value}"]
+        lines += [*comment(number.reason, "        "), f"        - type: {kind}", f"          value: {number.value}"]
         lines.append(f"          periodSeconds: {behavior.period_seconds}")
     return lines
-
-
-def _comment(text: str, indent: str = "") -> list[str]:
-    """Wrapped, and of printable characters alone: a name in it must not end the comment."""
-    safe = "".join(
-        character if character.isprintable() else " " if character == "\u202f" else _escaped(character)
-        for character in text
-    )
-    start = f"{indent}# "
-    return textwrap.wrap(
-        safe, _WIDTH + 2, initial_indent=start, subsequent_indent=start, break_long_words=False, break_on_hyphens=False
-    )

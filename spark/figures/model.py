@@ -212,6 +212,15 @@ class TopicFigures:
         return _largest(self.hours.wait_max)
 
     @property
+    def expected_samples(self) -> float:
+        """What the intervals promise for its hours; of the first one, for the time since its first sample."""
+        expected, covered = self.hours.expected_samples, self.hours.covered_seconds
+        if not len(expected):
+            return 0.0
+        since_first = 1 + expected[0] * np.nan_to_num(covered[0]) / 3600
+        return float(np.nansum(expected[1:]) + np.fmin(expected[0], since_first))
+
+    @property
     def hours_known(self) -> Times:
         """Hours with a known lag."""
         return self.hours.start[self.hours.samples > 0]
@@ -280,8 +289,9 @@ class Group:
     @property
     def expected_samples(self) -> float:
         """What the interval promises for its hours, the silent ones included."""
-        of_silent = len(self.silent) * len(self.topics) * 3600 / self.interval_seconds
-        return float(np.nansum(self.hours.expected_samples)) + of_silent
+        promising = sum(np.nansum(topic.hours.expected_samples) > 0 for topic in self.topics)
+        of_silent = len(self.silent) * promising * 3600 / self.interval_seconds
+        return sum(topic.expected_samples for topic in self.topics) + of_silent
 
     @property
     def seconds_above(self) -> float:

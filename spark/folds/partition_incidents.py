@@ -63,7 +63,7 @@ class PartitionIncidents:
         order = np.argsort(topic, kind="stable")
         rows, topic = rows.taken(order), topic[order]
         begins = begins_of(topic)
-        of_topics = _per_topic(rows, topic, begins)
+        of_topics = _per_topic(rows, topic, begins, self._topics.thresholds[topic[begins]])
         hour = int(rows["starts_at"][0])
         owners = rows.texts["owner"].to_pylist()
         for at in np.flatnonzero(self._has_slow(of_topics)).tolist():
@@ -152,7 +152,7 @@ def _members(codes: list[int], owners: list[str | None]) -> list[str]:
     return [] if None in names else sorted(name for name in names if name is not None)
 
 
-def _per_topic(rows: TableRows, topic: Ints, begins: Ints) -> dict[str, Values]:
+def _per_topic(rows: TableRows, topic: Ints, begins: Ints, thresholds: Ints) -> dict[str, Values]:
     """One row for each topic: `largest` are the partitions with the most lag, as rows, `slow` the number of those that
     are slow, and `hot` is the one that got most."""
     lag, produced = np.maximum(rows["lag_max"], 0), np.maximum(rows["produced"], 0)
@@ -160,6 +160,7 @@ def _per_topic(rows: TableRows, topic: Ints, begins: Ints) -> dict[str, Values]:
     hot = np.lexsort((-rows["partition"], produced, topic))[ends]
     of = {
         "topic": topic[begins],
+        "threshold": thresholds,
         "partitions": np.diff(begins, append=len(topic)),
         "lag_sum": np.add.reduceat(lag, begins),
         "produced_sum": np.add.reduceat(produced, begins),
@@ -183,18 +184,21 @@ def _per_topic(rows: TableRows, topic: Ints, begins: Ints) -> dict[str, Values]:
 
 
 def _slow(of: dict[str, Values], lag: Values, produced: Values) -> dict[str, Values]:
-    """`lag`, `produced`: of the partitions with the most lag, the largest first. `slow`: the least number of these that
-    have most of the lag, or 0, if it is shared or theirs because they get so much."""
-    together = np.cumsum(lag, axis=0)
+    """`lag`, `produced`: of the partitions with the most lag, the largest first. `slow`: how many of these have most of
+    the lag, or 0, if it is shared or theirs because they get so much. These are the fewest that have most of it, and
+    those that have more than their share of the threshold as well, such as one that became slow later."""
+    partitions, topics = of["partitions"], np.arange(lag.shape[1])
+    place = np.arange(len(lag) - 1)[:, np.newaxis]
+    together, most_produced = np.cumsum(lag, axis=0)[:-1], np.maximum.accumulate(produced, axis=0)[:-1]
     has_most = together >= MOST_OF_THE_LAG * of["lag_sum"]
-    number = np.argmax(has_most[:-1], axis=0) + 1
-    at, topics = number - 1, np.arange(len(number))
-    own = np.where(np.arange(len(lag))[:, np.newaxis] < number, produced, 0)
-    is_fair = own.max(axis=0) * of["partitions"] <= FAIR * np.maximum(of["produced_sum"], 1)
-    is_far = lag[at, topics] >= FAR_ABOVE * lag[number, topics]
-    is_slow = has_most[at, topics] & is_far & is_fair & (2 * number <= of["partitions"])
+    is_far = lag[:-1] >= FAR_ABOVE * lag[1:]
+    is_fair = most_produced * partitions <= FAIR * np.maximum(of["produced_sum"], 1)
+    can_be = has_most & is_far & is_fair & (2 * (place + 1) <= partitions)
+    least = np.argmax(has_most, axis=0)
+    joins = (place > least) & (lag[:-1] * partitions > of["threshold"])
+    at = np.where(can_be & ((place == least) | joins), place, 0).max(axis=0)
     return {
-        "slow": np.where(is_slow, number, 0),
+        "slow": np.where(can_be[least, topics], at + 1, 0),
         "slow_lag": together[at, topics],
-        "slow_produced": own.sum(axis=0),
+        "slow_produced": np.cumsum(produced, axis=0)[at, topics],
     }

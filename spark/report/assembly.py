@@ -39,6 +39,8 @@ group_of, topic_of = itemgetter(*GROUP), itemgetter(*NAMES)
 WAITS = ("p50", "p95", "p99", "max", "first", "last", "bounds")
 LAG = ("samples", "p50", "p95", "p99", "max", "first", "last", "since", "until")
 NO_PERIODS = periods(NO_TIMES)
+DEFAULT_INTERVAL_SECONDS = 10.0
+"""`collection.interval` of an adapter whose settings say nothing else."""
 
 Row = Mapping[str, Any]
 
@@ -121,9 +123,9 @@ def expected_of(topics: pa.Table, agreements: Agreements) -> list[ExpectedSample
 
 
 def _interval(topics: Sequence[Row]) -> float:
-    """Of a group, in seconds."""
-    interval: float = min(row["interval_seconds"] for row in topics)
-    return interval
+    """Of a group, in seconds. Where no hour promises a sample, nothing but the adapter's default is known."""
+    known = [row["interval_seconds"] for row in topics if not math.isnan(row["interval_seconds"])]
+    return min(known, default=DEFAULT_INTERVAL_SECONDS)
 
 
 def threshold_of(row: Row, agreement: Agreement) -> int:

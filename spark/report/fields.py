@@ -5,10 +5,11 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from spark.advice.adapter_settings import keys_of
 from spark.advice.assessment import Standing, drain_seconds
 from spark.advice.demand import production_of
 from spark.advice.finding import Severity
-from spark.advice.recommendation import Behavior, Recommendation
+from spark.advice.recommendation import Behavior, LagPerReplica, Promise, Recommendation
 from spark.figures import formatting
 from spark.figures.model import ReportData, TopicFigures
 from spark.figures.newest import is_now, newest_of
@@ -98,8 +99,14 @@ FIELDS: Mapping[str, Field] = {
     "members_min": lambda standing, _: float(np.fmin.reduce(standing.group.hours.members_min)),
     "capacity_p25": _of_capacity("p25"),
     "capacity_advised": lambda standing, _: standing.advice.load.advised,
+    "metric": lambda standing, _: standing.advice.hpa.reads.metric,
+    "promised_seconds": lambda standing, _: _promised(standing.advice.hpa),
 }
 """None and NaN: not known. What is the group's is the same for each of its topics."""
+
+
+def _promised(hpa: Recommendation) -> int | None:
+    return hpa.rule.max_wait_seconds.value if isinstance(hpa.rule, Promise) else None
 
 
 def fields_of(standing: Standing, topic: TopicFigures) -> dict[str, object]:
@@ -155,6 +162,12 @@ def replicas_of(hpa: Recommendation) -> str:
 
 
 def target_of(hpa: Recommendation) -> str:
+    """What it scales by: messages of a lag, or the number of the rule that the adapter counts with."""
+    match hpa.rule:
+        case Promise(max_wait_seconds=wait):
+            return f"maxWait {formatting.duration(wait.value)}"
+        case LagPerReplica(messages=messages):
+            return f"lagPerReplica {formatting.count(messages.value)}"
     return "none" if hpa.target.value is None else formatting.count(hpa.target.value)
 
 
@@ -168,13 +181,16 @@ def steps_of(behavior: Behavior) -> str:
 
 
 def numbers_of(hpa: Recommendation) -> list[tuple[str, str, str]]:
-    """Field, value and reason of every number of an HPA."""
+    """Field, value and reason of every number of an HPA, and of the rule that it needs."""
     rows = [
-        ("averageValue", target_of(hpa), hpa.target.reason),
+        *keys_of(hpa),
+        ("averageValue", formatting.count(hpa.target.value), hpa.target.reason),
         *((name, str(number.value), number.reason) for name, number in hpa.replicas),
     ]
     for name, behavior in hpa.behaviors:
         rows.append((f"{name} window", window_of(behavior), behavior.window_seconds.reason))
+        if behavior.tolerance is not None:
+            rows.append((f"{name} tolerance", str(behavior.tolerance.value), behavior.tolerance.reason))
         per = formatting.seconds(behavior.period_seconds)
         rows += [(f"{name} step", f"{step} / {per}", reason) for step, reason in _steps(behavior)]
     return rows

@@ -10,7 +10,7 @@ from adapter.lag.forecast import Forecast
 from spark.advice.advised import Comparison
 from spark.advice.assessment import Report, Standing
 from spark.advice.forecast import forecast_of
-from spark.advice.recommendation import Behavior, Number, Recommendation, Target
+from spark.advice.recommendation import Behavior, LagPerReplica, Number, Promise, Recommendation, Target
 from spark.advice.spans import weeks_of
 from spark.advice.weekly_pattern import week_of
 from spark.figures.model import NUMBERS, Periods, TopicFigures
@@ -133,12 +133,25 @@ def _periods(periods: Periods, name: str) -> dict[str, Any]:
 
 def _hpa(hpa: Recommendation) -> dict[str, Any]:
     return {
+        "metric": hpa.reads.metric,
+        "rule": _rule(hpa.rule),
         "target_average_value": _number(hpa.target),
         "min_replicas": _number(hpa.min_replicas),
         "max_replicas": _number(hpa.max_replicas),
         "scale_up": _behavior(hpa.up),
         "scale_down": _behavior(hpa.down),
     }
+
+
+def _rule(rule: Promise | LagPerReplica | None) -> dict[str, Any] | None:
+    """What the adapter's settings must say of the group."""
+    match rule:
+        case Promise():
+            capacity = {"value": rule.capacity, "reason": _plain(rule.capacity_reason)}
+            return {"max_wait_seconds": _number(rule.max_wait_seconds), "capacity_hint": capacity}
+        case LagPerReplica():
+            return {"lag_per_replica": _number(rule.messages)}
+    return None
 
 
 def _expected(of: Figures) -> dict[str, Any]:
@@ -172,7 +185,11 @@ def _behavior(behavior: Behavior) -> dict[str, Any]:
         {"type": kind, **_number(number), "period_seconds": behavior.period_seconds}
         for kind, number in behavior.policies
     ]
-    return {"stabilization_window_seconds": _number(behavior.window_seconds), "policies": policies}
+    return {
+        "stabilization_window_seconds": _number(behavior.window_seconds),
+        "policies": policies,
+        "tolerance": behavior.tolerance and _number(behavior.tolerance),
+    }
 
 
 def _number(number: Number | Target) -> dict[str, Any]:

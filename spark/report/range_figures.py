@@ -31,7 +31,7 @@ LARGEST = tuple(name for name in NUMBERS if name not in {*ADDED, *SMALLEST})
 OF_TOPICS = (
     *(column for column in HOURLY if column.name in NAMES),
     Column("expected_samples", Type.INT64, "what the range promises"),
-    Column("interval_seconds", Type.FLOAT64, "of the newest hour that promises samples"),
+    Column("interval_seconds", Type.FLOAT64, "of the newest hour that promises samples; NaN: none does"),
     Column("busiest_hour", Type.TIME, "null: nothing was produced", is_nullable=True),
     Column("busiest_rate", Type.FLOAT64, "messages per second; null: nothing was produced", is_nullable=True),
 )
@@ -55,7 +55,7 @@ def topics_of(hours: TableRows) -> pa.Table:
     begins = begins_of(*(hours[name] for name in NAMES))
     promised = hours["expected_samples"]
     newest = _last_where(promised > 0, begins)
-    interval = np.where(newest >= 0, ratio(np.full(len(begins), HOUR_SECONDS), promised[newest]), HOUR_SECONDS)
+    interval = np.where(newest >= 0, ratio(np.full(len(begins), HOUR_SECONDS), promised[newest]), np.nan)
     busiest, rate = _busiest(hours, begins)
     columns = {
         **{name: hours[name][begins] for name in NAMES},

@@ -12,6 +12,8 @@ from spark.tables.seen_hpas import SeenHpa
 from spark.trials.references import Candidate
 
 METRIC, REQUIRED = "kafka_consumergroup_lag", "kafka_consumergroup_required_replicas"
+REPLICAS = "kafka_consumergroup_replicas"
+"""Is recommended, but not replayed from a file: how much lag a replica counts for is only in the adapter's settings."""
 ONE = 1000
 """A target of 1, in thousandths."""
 

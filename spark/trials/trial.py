@@ -20,6 +20,9 @@ from spark.trials.measures import Measure
 from spark.trials.minutes import Minutes, Shape
 from spark.trials.references import Candidate, keda_of, lane_of_oracle, lanes_with
 
+NEARLY = 1.02
+"""Times the replica-hours of the cheapest: as much is a tie."""
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -114,11 +117,16 @@ def _figures(minutes: Minutes, question: Question, result: Replay) -> Figures:
     return figures_of(as_served(minutes, result), minutes.is_known, question.promised_seconds, result.changes)
 
 
-def cheapest(figures: Sequence[Figures], least_kept: float, most_changes: float) -> int | None:
+def cheapest(
+    figures: Sequence[Figures], simplicity: Sequence[int], least_kept: float, most_changes: float
+) -> int | None:
     """Returns the place of the one with the fewest replica-hours of those that keep the promise and change seldom
-    enough; if all of these change often, of those that change least. None: none keeps the promise."""
+    enough; of several that cost nearly as little, the simplest, which has the smallest number in `simplicity`. If all
+    that keep the promise change often, it is one of those that change least. None: none keeps the promise."""
     keeping = [at for at, it in enumerate(figures) if it.kept_share >= least_kept]
     calm = [at for at in keeping if figures[at].changes_a_day <= most_changes]
-    if calm:
-        return min(calm, key=lambda at: figures[at].replica_hours)
-    return min(keeping, key=lambda at: figures[at].changes_a_day, default=None)
+    if not calm:
+        return min(keeping, key=lambda at: (figures[at].changes_a_day, simplicity[at]), default=None)
+    enough = NEARLY * min(figures[at].replica_hours for at in calm)
+    near = [at for at in calm if figures[at].replica_hours <= enough]
+    return min(near, key=lambda at: (simplicity[at], figures[at].replica_hours))

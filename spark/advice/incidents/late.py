@@ -33,11 +33,14 @@ def above_threshold(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
     topics = [topic for topic in group.topics if _counts(topic)]
     left = {topic.name: topic.above.seconds - 3600.0 * _explained(group, topic) for topic in topics}
     share_of = {topic.name: left[topic.name] / topic.above.known_seconds for topic in topics}
-    worst = max(topics, key=lambda topic: share_of[topic.name], default=None)
+    late = [
+        topic
+        for topic in topics
+        if share_of[topic.name] > MUCH_OF_THE_TIME or min(topic.above.longest_seconds, left[topic.name]) >= LONG_SECONDS
+    ]
+    # What goes on must not be hidden by what is over in another topic.
+    worst = max(late, key=lambda topic: (not _is_over(topic), share_of[topic.name]), default=None)
     if worst is None:
-        return None
-    is_long = worst.above.longest_seconds >= LONG_SECONDS and left[worst.name] >= LONG_SECONDS
-    if share_of[worst.name] <= MUCH_OF_THE_TIME and not is_long:
         return None
     return _above(worst, zone, is_seldom=share_of[worst.name] <= MUCH_OF_THE_TIME)
 

@@ -8,6 +8,7 @@ from spark.advice.advised import Advice, advised, calibration_in_words
 from spark.advice.candidates import GivenHpa, tried_of
 from spark.advice.finding import Severity
 from spark.advice.hpa import draft_of
+from spark.advice.recommendation import Reads
 from spark.figures.agreement import Agreement
 from spark.trials.calibration import Calibration, Figures
 from spark.trials.trial import Trial, Untried
@@ -32,8 +33,19 @@ GOOD = Figures(
     changes_a_day=10.0,
     lag_p95=500.0,
 )
+PROMISED = next(at for at, it in enumerate(TRIED) if it.candidate.rule is not None)
+LATE_TOPIC = topic(of=hours(production=lambda _: 40), threshold=10**9, seconds_above=90_000.0)
 LATE = replace(GOOD, minutes_above=51, replica_hours=10.0)
 FITS = Calibration(50.0, 60, GOOD, GOOD, misfit="")
+
+
+def with_cost(**hours: float) -> Advice:
+    """All cost 100 replica-hours, but for the first that goes by what is named."""
+    of_all = [GOOD] * len(TRIED)
+    for name, cost in hours.items():
+        first = next(at for at, it in enumerate(TRIED) if it.hpa is not None and it.hpa.reads is Reads[name])
+        of_all[first] = replace(GOOD, replica_hours=cost)
+    return advised(DRAFT, TRIED, Trial(FITS, tuple(of_all), keda=GOOD, oracle=GOOD))
 
 
 def said(*figures: Figures, others: Figures = LATE, calibration: Calibration = FITS) -> Advice:
@@ -48,6 +60,35 @@ def test_the_cheapest_that_keeps_the_wait_in_95_of_100_minutes_is_recommended() 
 
     assert advice.expected == at_the_limit
     assert advice.hpa == TRIED[1].hpa
+
+
+@pytest.mark.parametrize(
+    ("costs", "reads"),
+    [
+        ({"REQUIRED_REPLICAS": 90.0}, Reads.REQUIRED_REPLICAS),
+        ({"REQUIRED_REPLICAS": 90.0, "REPLICAS": 91.0}, Reads.REPLICAS),
+        ({"REQUIRED_REPLICAS": 90.0, "LAG": 80.0}, Reads.LAG),
+        ({"REQUIRED_REPLICAS": 99.0}, Reads.LAG),
+    ],
+    ids=["the promise", "as much, but simpler", "a lag", "hardly less"],
+)
+def test_recommended_is_the_cheapest_whatever_it_goes_by(costs: dict[str, float], reads: Reads) -> None:
+    assert with_cost(**costs).hpa.reads is reads
+
+
+def test_who_is_to_apply_an_hpa_on_a_promise_is_told_of_its_rule() -> None:
+    late = replace(BUSY, topics=(replace(BUSY.topics[0], above=LATE_TOPIC.above),))
+    draft = draft_of(late, UTC)
+    promise, lag = (
+        advised(draft, TRIED, Trial(FITS, tuple(costs), keda=GOOD, oracle=GOOD)).findings[0].to_do
+        for costs in (
+            [replace(GOOD, replica_hours=9.0 if at == PROMISED else 100.0) for at in range(len(TRIED))],
+            [GOOD] * len(TRIED),
+        )
+    )
+
+    assert promise == "Add the recommended rule to the adapter's settings, then apply the recommended HPA."
+    assert lag == "Apply the recommended HPA."
 
 
 def test_one_that_changes_the_replicas_often_gives_way_to_a_dearer_one() -> None:
@@ -91,6 +132,16 @@ def test_where_none_keeps_the_wait_none_is_recommended_and_all_are_shown() -> No
     assert not any(line.is_recommended for line in (*advice.replayed.lines, *advice.replayed.others))
 
 
+def test_where_not_even_a_promise_keeps_a_wait_that_is_too_short_for_a_lag_both_are_said() -> None:
+    draft = draft_of(replace(BUSY, agreement=Agreement(max_wait_seconds=30)), UTC)
+    tried = tried_of(draft)
+    late = Trial(FITS, tuple([LATE] * len(tried)), keda=GOOD, oracle=GOOD)
+    reason = advised(draft, tried, late).hpa.target.reason.replace("\u202f", " ")
+
+    assert reason.startswith("No HPA on lag keeps a wait of 30 s: ")
+    assert reason.endswith("Of HPAs on required replicas, the one replayed keeps it in 94.9 % of the minutes.")
+
+
 def test_where_the_past_is_not_reproduced_nothing_is_recommended_and_the_reason_is_named() -> None:
     other = replace(FITS, replayed=replace(GOOD, wait_p95=90.0), misfit="members came and went")
     advice = said(GOOD, calibration=other)
@@ -129,4 +180,4 @@ def test_the_hpa_of_today_stands_beside_what_was_there() -> None:
 @pytest.mark.parametrize("part", ["down after 3600", "metric replicas", "preset high inertia", "preset low inertia"])
 def test_targets_behaviors_replicas_and_presets_are_tried(part: str) -> None:
     assert any(part in it.name for it in TRIED)
-    assert len(TRIED) <= 12
+    assert len(TRIED) <= 13

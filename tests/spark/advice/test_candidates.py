@@ -11,9 +11,11 @@ from adapter.verdicts.capacity import Capacity
 from adapter.verdicts.hpa import MetricTarget
 from adapter.verdicts.owners import Assignor
 from adapter.verdicts.promised import Promised
+from spark.advice.adapter_settings import keys_of
 from spark.advice.candidates import TOO_LARGE, Tried, asked_of, question_of, tried_of
 from spark.advice.demand import load_of
 from spark.advice.hpa import draft_of
+from spark.advice.recommendation import Reads
 from spark.figures.agreement import Agreement
 from spark.figures.model import Group
 from spark.trials.trial import Question
@@ -23,6 +25,16 @@ from tests.support.history.report_groups import group, hours, saturated, togethe
 BERLIN = ZoneInfo("Europe/Berlin")
 DAYTIME = (math.nan,) * 8 + (40.0,) * 10 + (100.0,) * 4 + (math.nan,) * 2
 SLOW_BY_DAY = Capacity(700, 42_000.0, 40.0, 40.0, 100.0, (0,) * 8 + (50,) * 14 + (0,) * 2, DAYTIME, DAYTIME)
+
+
+WAVE = replace(
+    group(
+        "billing",
+        topic(of=hours(48, lambda hour: 50 + 150 * (hour % 4), partitions=24, skew=1 / 24), threshold=10**9),
+        capacity=saturated(60, 50),
+    ),
+    agreement=Agreement(max_wait_seconds=120),
+)
 
 
 def asked(of: Group, zone: ZoneInfo = UTC) -> Question:
@@ -90,14 +102,9 @@ def tried_for(of: Group) -> dict[str, Tried]:
 
 
 def test_minima_are_tried_for_hours_that_are_busier_than_off_peak() -> None:
-    wave = hours(48, lambda hour: 50 + 150 * (hour % 4), partitions=24, skew=1 / 24)
-    of = replace(
-        group("billing", topic(of=wave, threshold=10**9), capacity=saturated(60, 50)),
-        agreement=Agreement(max_wait_seconds=120),
-    )
-    minima = {it.candidate.hpa.min_replicas for it in tried_for(of).values() if it.hpa is not None}
+    hpas = [it.hpa for it in tried_for(WAVE).values() if it.hpa is not None]
 
-    assert len(minima) == 3
+    assert len({hpa.min_replicas.value for hpa in hpas if hpa.reads is Reads.LAG}) == 3
 
 
 def test_what_is_recommended_instead_of_an_hpa_is_replayed_beside_the_hpas() -> None:
@@ -107,16 +114,53 @@ def test_what_is_recommended_instead_of_an_hpa_is_replayed_beside_the_hpas() -> 
     assert tried["1 replica all the time"].candidate.hpa.max_replicas == 1
 
 
-def test_the_number_that_keeps_the_promise_is_replayed_for_comparison() -> None:
-    wave = hours(48, lambda hour: 50 + 150 * (hour % 4), partitions=24, skew=1 / 24)
-    of = replace(
-        group("billing", topic(of=wave, threshold=10**9), capacity=saturated(60, 50)),
-        agreement=Agreement(max_wait_seconds=120),
-    )
-    (promised,) = (it for it in tried_for(of).values() if it.candidate.rule is not None)
-    hpa = promised.candidate.hpa
+def promised_for(of: Group) -> list[Tried]:
+    return [it for it in tried_for(of).values() if isinstance(it.candidate.rule, Promised)]
 
-    assert (promised.candidate.rule, promised.hpa, hpa.min_replicas) == (Promised(120.0), None, 1)
-    assert hpa.metrics[0].source.target == MetricTarget(type="AverageValue", average_value=1)
+
+def test_the_number_that_keeps_the_promise_is_tried_as_its_example_says_with_the_capacity_as_a_hint() -> None:
+    first, *others = promised_for(WAVE)
+    hpa = first.candidate.hpa
+    assert first.hpa is not None
     assert hpa.behavior is not None
-    assert hpa.behavior.scale_up.tolerance == 0
+    (metric,) = hpa.metrics
+
+    assert (first.candidate.rule, hpa.min_replicas, hpa.max_replicas) == (Promised(120.0), 1, 24)
+    assert metric.source.metric.name == "kafka_consumergroup_required_replicas"
+    assert metric.source.target == MetricTarget(type="AverageValue", average_value=1)
+    assert (hpa.behavior.scale_up.tolerance, hpa.behavior.scale_down.stabilization_window_seconds) == (0, 120)
+    assert [(key, value) for key, value, _ in keys_of(first.hpa)] == [("maxWait", "120s"), ("capacityHint", "50")]
+    assert [it.candidate.hpa.min_replicas for it in others] == [8, 12]
+
+
+@pytest.mark.parametrize(
+    ("capacity", "hint"), [(39.99, "39.9"), (1234567.0, "1230000"), (0.01666666, "0.0166"), (0.1 + 0.2, "0.3")]
+)
+def test_a_hint_is_the_capacity_with_three_digits_rounded_down(capacity: float, hint: str) -> None:
+    of = replace(WAVE, capacity=saturated(60, capacity), hours=replace(WAVE.hours, produced=WAVE.hours.produced * 1e-4))
+    first = promised_for(of)[0]
+    assert first.hpa is not None
+
+    assert keys_of(first.hpa)[1][:2] == ("capacityHint", hint)
+
+
+def test_a_wait_that_is_too_short_for_a_lag_is_promised_all_the_same() -> None:
+    """No lag target settles with less than half a minute of work."""
+    short = replace(WAVE, agreement=Agreement(max_wait_seconds=30))
+
+    assert draft_of(short, UTC).hpa.target.value is None
+    assert {it.hpa.reads for it in tried_for(short).values() if it.hpa is not None} == {Reads.REQUIRED_REPLICAS}
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        replace(WAVE, capacity=None),
+        replace(WAVE, capacity=replace(saturated(60, 50), p95=200.0)),
+        replace(WAVE, capacity=saturated(60, 10)),
+        group("billing", topic(of=hours(4, lambda _: 50.0)), capacity=saturated(60, 50)),
+    ],
+    ids=["never saturated", "scatters", "less than arrives", "less than a day"],
+)
+def test_without_a_capacity_or_with_too_little_of_it_nothing_is_tried(of: Group) -> None:
+    assert tried_for(of) == {}

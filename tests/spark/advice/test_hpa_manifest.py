@@ -8,14 +8,20 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapter.metrics.definitions import SERVED
-from adapter.settings.file import parse
+from adapter.settings.models import Objective, Replicas
 from apiservice.metrics_api.label_selector import parse as parse_selector
+from local.manifests.consistency import hpa_problems
 from spark.advice.advised import Advice
-from spark.advice.hpa_manifest import file_names, hpa_yaml, is_label_value, quoted
+from spark.advice.candidates import tried_of
+from spark.advice.hpa import draft_of
+from spark.advice.hpa_manifest import file_names, hpa_yaml, is_label_value
 from spark.advice.presets import best_of, presets_for
+from spark.advice.recommendation import Reads
+from spark.advice.yaml_text import quoted
+from spark.figures.agreement import Agreement
 from spark.figures.model import Group
-from tests.support.history.advised_groups import advice_for
+from tests.support.history.advised_groups import UTC, advice_for
+from tests.support.history.recommended_files import hpa_in, object_in, settings_in
 from tests.support.history.report_groups import group, hours, saturated, topic
 
 NAMES = st.text(max_size=80)
@@ -32,9 +38,7 @@ OF_ANY_NAME = advice_for(group(capacity=saturated()))
 
 
 def spec_of(text: str) -> dict[str, Any]:
-    (document,) = yaml.safe_load_all(text)
-    assert isinstance(document, dict)
-    return dict(document["spec"])
+    return dict(object_in(text)["spec"])
 
 
 def external(text: str) -> dict[str, Any]:
@@ -118,11 +122,65 @@ def test_several_topics_of_one_group_are_one_sum() -> None:
 @given(NAMES.filter(lambda name: not is_label_value(name)))
 def test_other_names_get_a_named_metric_whose_settings_the_adapter_takes(name: str) -> None:
     text = written(group(name, topic("orders")))
-    snippet = "\n".join(line.split("# | ", 1)[1] for line in text.splitlines() if "# | " in line)
-    parsed = parse(yaml.safe_load(f"clusters: [{{name: main, bootstrapServers: ['localhost:1']}}]\n{snippet}"), SERVED)
+    parsed = settings_in(text)
 
     assert parsed.metrics[0].group == name
     assert external(text) == {"name": parsed.metrics[0].name}
+
+
+def by_number(name: str, reads: Reads) -> str:
+    """The file of an HPA on a number of replicas, for a group with this name."""
+    busy = topic(of=hours(production=lambda _: 40), threshold=10**9)
+    of = replace(group(name, busy, capacity=saturated(60, 49.99)), agreement=Agreement(max_wait_seconds=120))
+    draft = draft_of(of, UTC)
+    hpa = next(it.hpa for it in tried_of(draft) if it.hpa is not None and it.hpa.reads is reads)
+    return written(of, Advice(draft.load, hpa, ()))
+
+
+@pytest.mark.parametrize(
+    ("reads", "shape"),
+    [
+        (Reads.REQUIRED_REPLICAS, Objective.model_validate({"maxWait": "120s", "capacityHint": 49.9})),
+        (Reads.REPLICAS, Replicas.model_validate({"lagPerReplica": 4900})),
+    ],
+)
+def test_an_hpa_on_a_number_of_replicas_brings_its_rule_and_both_are_taken_as_they_are(
+    reads: Reads, shape: Objective | Replicas
+) -> None:
+    text = by_number("billing", reads)
+    (rule,) = settings_in(text).rules
+    behavior = hpa_in(text).behavior
+
+    assert (rule.group, rule.topics, rule.objective or rule.replicas) == ("billing", ("orders",), shape)
+    assert list(hpa_problems(object_in(text), {"group"}, "1")) == problems(spec_of(text)) == []
+    assert external(text)["name"] == reads.metric
+    assert behavior is not None
+    assert behavior.scale_up.tolerance == 0
+
+
+@pytest.mark.parametrize(
+    ("reads", "shape"),
+    [
+        (Reads.REQUIRED_REPLICAS, Replicas.model_validate({"maxWait": "120s", "capacityHint": 49.9})),
+        (Reads.REPLICAS, Replicas.model_validate({"lagPerReplica": 4900})),
+    ],
+)
+def test_a_name_that_no_selector_can_name_has_a_named_metric_of_replicas(reads: Reads, shape: Replicas) -> None:
+    text = by_number("Billing Service/eu", reads)
+    (metric,) = settings_in(text).metrics
+
+    assert (metric.group, metric.topics, metric.value, metric.replicas) == (
+        "Billing Service/eu",
+        ("orders",),
+        reads.short,
+        shape,
+    )
+    assert external(text) == {"name": metric.name}
+    assert hpa_in(text).metrics[0].source.target.average_value == 1000
+
+
+def test_an_hpa_on_the_lag_needs_no_rule() -> None:
+    assert settings_in(by_number("billing", Reads.LAG)).rules == ()
 
 
 @settings(max_examples=30)

@@ -101,6 +101,14 @@ def test_a_second_slow_partition_joins_the_incident_of_the_first() -> None:
     assert (slow["lag"], slow["owners"]) == (1300, ["m-1", "m-6"])
 
 
+def test_a_second_slow_partition_is_named_while_the_first_has_nearly_all_of_the_lag() -> None:
+    """It has more than its share of the threshold, and the others have far less."""
+    late, small = some_have({1: 900, 6: 60}), some_have({1: 900, 6: 12}, others=1)
+
+    assert topics_of(some_have({1: 500}), late)["orders"]["slow"]["partitions"] == [1, 6]
+    assert topics_of(small, small)["orders"]["slow"]["partitions"] == [1]
+
+
 def test_slow_partitions_of_which_one_has_no_known_member_name_none() -> None:
     """Otherwise the one that is known would seem to read all of them."""
     hour = [row | {"owner": None if row["partition"] == 6 else row["owner"]} for row in some_have({1: 500, 6: 300})]

@@ -76,5 +76,19 @@ def test_one_group_that_cannot_be_replayed_leaves_the_others() -> None:
 def test_the_cheapest_keeps_the_promise() -> None:
     dear, cheap, late = GOOD, replace(GOOD, replica_hours=5.0), replace(GOOD, replica_hours=1.0, minutes_above=900)
 
-    assert cheapest([dear, late, cheap], 0.95, 48) == 2
-    assert cheapest([late], 0.95, 48) is None
+    assert cheapest([dear, late, cheap], [0, 0, 0], 0.95, 48) == 2
+    assert cheapest([late], [0], 0.95, 48) is None
+
+
+@pytest.mark.parametrize(("hours", "place"), [(98.1, 0), (97.9, 1)])
+def test_of_two_that_cost_nearly_the_same_the_simpler_is_taken(hours: float, place: int) -> None:
+    """Two per cent are a tie. Of those that are as simple, the cheaper one is taken."""
+    figures = [GOOD, replace(GOOD, replica_hours=hours), replace(GOOD, replica_hours=100.5)]
+
+    assert cheapest(figures, [0, 2, 0], 0.95, 48) == place
+
+
+def test_where_all_change_often_the_calmest_is_taken_and_of_two_the_simpler() -> None:
+    often = replace(GOOD, changes_a_day=60.0)
+
+    assert cheapest([often, often, replace(often, changes_a_day=90.0, replica_hours=1.0)], [2, 1, 0], 0.95, 48) == 1
