@@ -122,9 +122,8 @@ def _target(group: Group, load: Load, refusal: str) -> Target:
             None,
             f"No HPA on lag keeps a wait of {wait}: commits come about every "
             f"{formatting.duration(group.commit_seconds)}. Until the next one the lag rises whatever the members do, "
-            f"and the replicas would follow the commits. Commit every "
-            f"{formatting.duration(COMMITS_OF_TARGET * seconds)}, allow a wait of "
-            f"{formatting.duration(MARGIN * group.commit_seconds / COMMITS_OF_TARGET)}, or {instead}",
+            f"and the replicas would follow the commits. Commit every {_often_enough(promised)}, allow a wait of "
+            f"{_long_enough(group.commit_seconds)}, or {instead}",
         )
     return Target(
         rounded(load.advised * seconds),
@@ -156,13 +155,35 @@ def _refusal(group: Group, load: Load, findings: tuple[Finding, ...]) -> str:
         return TOO_LITTLE
     if any(it.code == Verdict.ABOVE_THRESHOLD and it.is_over for it in findings):
         return PAST
-    if load.peak > load.most_members * load.advised:
+    return _impossible(group, load, load.advised)
+
+
+def _impossible(group: Group, load: Load, advised: float) -> str:
+    """Why no number of replicas keeps the wait; empty: one may."""
+    promised, commits = _promised_seconds(group, load), group.commit_seconds
+    wait = _wait(group, promised)
+    if load.peak > load.most_members * advised:
         return (
-            f"No HPA keeps a wait of {_wait(group, _promised_seconds(group, load))}: the busiest hour brought "
-            f"{formatting.rate(load.peak)}, more than the {formatting.plural(load.most_members, 'member')} that can "
-            "have a partition do."
+            f"No HPA keeps a wait of {wait}: the busiest hour brought {formatting.rate(load.peak)}, more than the "
+            f"{formatting.plural(load.most_members, 'member')} that can have a partition do."
+        )
+    if commits is not None and commits > promised:
+        return (
+            f"No HPA keeps a wait of {wait}: commits come about every {formatting.duration(commits)}, and a message "
+            f"waits until its offset is committed. Commit every {_often_enough(promised)}, or allow a wait of "
+            f"{_long_enough(commits)}."
         )
     return ""
+
+
+def _often_enough(promised: float) -> str:
+    """How often a group must commit, so that the lag follows the load."""
+    return formatting.duration(COMMITS_OF_TARGET * promised / MARGIN)
+
+
+def _long_enough(commits: float) -> str:
+    """The wait for which a lag follows the load although commits are rare."""
+    return formatting.duration(MARGIN * commits / COMMITS_OF_TARGET)
 
 
 def without_capacity(load: Load) -> str:

@@ -99,10 +99,14 @@ FIELDS: Mapping[str, Field] = {
     "members_min": lambda standing, _: float(np.fmin.reduce(standing.group.hours.members_min)),
     "capacity_p25": _of_capacity("p25"),
     "capacity_advised": lambda standing, _: standing.advice.load.advised,
-    "metric": lambda standing, _: standing.advice.hpa.reads.metric,
+    "metric": lambda standing, _: _metric(standing.advice.hpa),
     "promised_seconds": lambda standing, _: _promised(standing.advice.hpa),
 }
 """None and NaN: not known. What is the group's is the same for each of its topics."""
+
+
+def _metric(hpa: Recommendation) -> str | None:
+    return None if hpa.target.value is None else hpa.reads.metric
 
 
 def _promised(hpa: Recommendation) -> int | None:

@@ -11,6 +11,7 @@ import yaml
 from local.kubernetes.control_plane import ControlPlane
 from spark.advice.hpa_manifest import NO_TARGET, file_names, hpa_yaml
 from spark.advice.presets import presets_for
+from spark.figures.agreement import Agreement
 from spark.figures.model import Group, Lag
 from spark.figures.periods import periods
 from tests.support.history.advised_groups import advice_for
@@ -35,6 +36,10 @@ GROUPS = (
     group("first-load", FIRST_LOAD, capacity=saturated(60, 3000)),
     group("two-topics", topic("orders"), topic("returns"), capacity=saturated(60)),
     group("Billing Service/eu: \"'#\n\t{}", topic("orders"), capacity=saturated(60)),
+    replace(
+        group("promised", topic("orders", hours(WEEK), FAR), capacity=saturated(60)),
+        agreement=Agreement(max_wait_seconds=45),
+    ),
 )
 WITHOUT_TARGET = (
     group("daily-peaks", topic("orders", hours(WEEK, lambda hour: 500.0 if hour % 24 == 11 else 20.0))),
@@ -68,6 +73,7 @@ def test_kube_apiserver_takes_every_recommended_hpa_and_every_preset(control_pla
     texts = dict(files(GROUPS))
 
     assert len(texts) == 6 * len(GROUPS)
+    assert 'tolerance: "0"' in texts["promised, recommended"]
     assert refusals(control_plane, texts) == {}
 
 

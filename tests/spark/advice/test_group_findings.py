@@ -54,6 +54,13 @@ def first_day() -> Periods:
     return of
 
 
+def begun_late() -> Periods:
+    """A history whose first sample is the last of an hour, as that of a clock which is slow."""
+    of = hours(number=3)
+    of.covered_seconds[0], of.samples[0] = 0, 1
+    return of
+
+
 STUCK = changed(hours(lag=lambda _: 500), consumed=0.0)
 ABOVE = Above(600, False, 9000, 48 * 3600, 3, 4000, None)
 
@@ -104,6 +111,7 @@ def test_what_the_data_shows_is_said(code: str, of: Group, severity: Severity) -
         ("rare_commits", read(STUCK, pace=Pace(lagging=300, moving=1))),
         ("above_threshold", group("billing", dataclasses.replace(topic(of=hours(covered_seconds=0)), above=ABOVE))),
         ("incomplete", read(hours(), silent=silent(2))),
+        ("incomplete", read(begun_late())),
         ("little_data", read(first_day())),
         ("rare_commits", read(hours(), pace=STEADY)),
         ("idle_members", read(hours(members_max=math.nan))),

@@ -14,9 +14,10 @@ from spark.advice.demand import load_of
 from spark.advice.finding import Severity
 from spark.advice.hpa import draft_of, rounded
 from spark.advice.presets import presets_for
+from spark.advice.recommendation import Promise, Reads
 from spark.figures.agreement import Agreement, Pause
 from spark.figures.model import Group, Pace, Periods
-from tests.support.history.advised_groups import advice_for, changed, read
+from tests.support.history.advised_groups import UTC, advice_for, changed, read
 from tests.support.history.report_groups import group, hours, saturated, together, topic
 
 
@@ -61,7 +62,6 @@ HOT = dataclasses.replace(hours(production=lambda _: 40), skew=np.full(48, 0.9))
         (able(changed(DAY, consumed=0.0, lag_p50=500.0)), "more replicas do not help"),
         (able(HOT), "One partition of orders gets 90\u202f% of the messages: more replicas do not help"),
         (able(hours(12, production=lambda _: 40)), "Less than a day was seen"),
-        (waited(49), "No HPA on lag keeps a wait of 49\u202fs"),
         (
             able(changed(hours(production=lambda _: 201), consumed=360_000.0)),
             "more than the 4 members that can have a partition do",
@@ -90,7 +90,16 @@ def test_a_wait_that_samples_are_too_rare_for_says_how_often_they_must_come(
 ) -> None:
     of = dataclasses.replace(waited(wait), interval_seconds=interval)
 
-    assert says in advice_for(of).hpa.target.reason
+    assert says in draft_of(of, UTC).hpa.target.reason
+
+
+def test_a_wait_that_is_too_short_for_a_lag_is_kept_by_a_promise() -> None:
+    """A steady load, sampled every 10 s."""
+    hpa = advice_for(waited(49)).hpa
+
+    assert (hpa.reads, hpa.target.value) == (Reads.REQUIRED_REPLICAS, 1)
+    assert isinstance(hpa.rule, Promise)
+    assert (hpa.rule.max_wait_seconds.value, hpa.rule.capacity) == (49, 50)
 
 
 def test_what_a_member_did_at_least_is_never_a_target() -> None:
@@ -129,12 +138,14 @@ def test_the_recommended_hpa_keeps_the_agreed_wait_in_its_replay() -> None:
 def test_a_target_is_refused_where_the_lag_shows_the_commits_and_not_the_load() -> None:
     """One commit in five minutes; the interval is 10 s. A wait of 12 minutes is twice as long with its tolerance."""
     rare = dataclasses.replace(able(hours(production=lambda _: 40)), pace=Pace(lagging=300, moving=10))
-    short, long = (advice_for(waited(seconds, rare)).hpa.target for seconds in (60, 720))
+    short, longer, long = (draft_of(waited(seconds, rare), UTC) for seconds in (60, 600, 720))
 
-    assert short.value is None
-    assert "commits come about every 5\u202fmin" in short.reason
-    assert "allow a wait of 12\u202fmin, or run" in short.reason
-    assert long.value == 50 * 720 / 1.2
+    assert short.refusal == short.hpa.target.reason
+    assert "commits come about every 5\u202fmin, and a message waits until its offset is committed" in short.refusal
+    assert short.refusal.endswith("Commit every 25\u202fs, or allow a wait of 12\u202fmin.")
+    assert (longer.refusal, longer.hpa.target.value) == ("", None)
+    assert "allow a wait of 12\u202fmin, or run" in longer.hpa.target.reason
+    assert long.hpa.target.value == 50 * 720 / 1.2
 
 
 def test_where_a_share_group_may_read_all_members_that_there_were_can_work() -> None:

@@ -12,7 +12,8 @@ from spark.figures.agreement import Agreement
 from spark.figures.model import NUMBERS, Periods
 from spark.figures.periods import between
 from spark.folds.lag_statistics import STATISTICS
-from spark.report.assembly import jumps_of, periods_by_key, threshold_of
+from spark.report.assembly import expected_of, jumps_of, periods_by_key, threshold_of
+from spark.report.group_file import Agreements
 from spark.report.range_figures import hours_in, hours_of_groups, topics_of
 from spark.tables.columns import TableRows
 from tests.support.history.report_groups import MONDAY, hours, together
@@ -128,16 +129,30 @@ def test_a_topic_has_its_busiest_rate_and_the_interval_of_its_newest_hour() -> N
         ("idle", "t"): hours(4, production=lambda _: 0.0),
         ("not covered", "t"): hours(4, covered_seconds=0),
         ("rare", "t"): hours(2, expected_samples=60),
+        ("none is promised", "t"): hours(2, expected_samples=0),
     }
     topics["rare", "t"].expected_samples[1] = 0
     rows = topics_of(hours_of(topics)).to_pylist()
+    unknown = rows.pop([row["group"] for row in rows].index("none is promised"))
 
+    assert np.isnan(unknown["interval_seconds"])
     assert {row["group"]: (row["busiest_rate"], row["interval_seconds"]) for row in rows} == {
         "busy": (13, 10),
         "idle": (None, 10),
         "not covered": (None, 10),
         "rare": (10, 60),
     }
+
+
+@pytest.mark.parametrize(("intervals", "wait"), [([NAN, 60.0], 90), ([NAN, NAN], 60)])
+def test_without_an_agreement_the_wait_follows_from_the_intervals_that_are_known_or_from_the_adapters_default(
+    intervals: list[float], wait: float
+) -> None:
+    rows = {"cluster": ["main"] * 2, "group": ["billing"] * 2, "topic": ["orders", "returns"]}
+    others = {"interval_seconds": intervals, "expected_samples": [60, 0], "busiest_rate": [2.0, 1.0]}
+    expected = expected_of(pa.table({**rows, **others}), Agreements())
+
+    assert [it.threshold for it in expected] == [2 * wait, wait]
 
 
 @pytest.mark.parametrize(

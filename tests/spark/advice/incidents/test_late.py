@@ -8,7 +8,9 @@ import pytest
 
 from spark.advice.demand import load_of
 from spark.advice.finding import Finding, Severity
+from spark.advice.hpa import PAST
 from spark.advice.incidents.late import above_threshold, rare_commits, reads_late
+from spark.advice.recommendation import Target
 from spark.figures.model import Above, Group, Pace, Waits
 from tests.support.history.advised_groups import advice_for
 from tests.support.history.report_groups import MONDAY, group, hours, saturated, topic
@@ -54,9 +56,20 @@ def test_a_lag_is_over_if_it_is_quiet_for_a_day_and_longer_than_ever(
 
 def test_what_is_over_asks_for_no_hpa() -> None:
     past = of(above(30, last_until=72), capacity=saturated())
-    (said,) = (it for it in advice_for(past).findings if it.code == "above_threshold")
+    advice = advice_for(past)
+    (said,) = (it for it in advice.findings if it.code == "above_threshold")
 
     assert said.to_do == "Nothing now: it is over, and no HPA is needed for what is past."
+    assert advice.hpa.target == Target(None, PAST)
+
+
+def test_what_goes_on_in_one_topic_is_not_hidden_by_what_is_over_in_another() -> None:
+    now = of(above(20, last_until=140))
+    past = dataclasses.replace(of(above(90, last_until=72)).topics[0], name="returns")
+    said = found(dataclasses.replace(now, topics=(*now.topics, past)))
+
+    assert said is not None
+    assert (said.is_over, said.subject) == (False, "orders")
 
 
 @pytest.mark.parametrize(("longest", "is_said"), [(2.0, True), (0.9, False)])
