@@ -10,10 +10,12 @@ from pyspark.sql import SparkSession
 
 from spark.advice.assessment import Report, Standing
 from spark.advice.finding import Severity
+from spark.advice.recommendation import Reads
 from spark.advice.weekly_pattern import week_of
 from spark.report.group_file import agreed
 from tests.support.history.compacting import compacted, reported
 from tests.support.history.planted_weeks import END, write_weeks
+from tests.support.history.recommendations import faults_in, recommended
 from tests.support.history.troubled_groups import troubled_groups
 
 NOW = END + timedelta(minutes=20)
@@ -60,6 +62,14 @@ SENTENCES = {
         "Look at that partition's messages, and at its member; more replicas do not help.",
     ),
     "two poisoned": (
+        "act now",
+        (
+            "Partitions 2 and 5 of orders have had 100 % of the topic's lag since Sun 2026-11-15 17:30, 12 h, "
+            "although they get 25 % of the messages; "
+        ),
+        "Look at these partitions' messages, and at who reads them; more replicas do not help.",
+    ),
+    "one after another": (
         "act now",
         (
             "Partitions 2 and 5 of orders have had 100 % of the topic's lag since Sun 2026-11-15 17:30, 12 h, "
@@ -168,17 +178,15 @@ SENTENCES = {
 
 PATIENT = "10m"
 RECOMMENDED = {
-    "a quiet topic beside",
-    "bursts",
-    "mended",
-    "office hours in India",
-    "reads again at night",
-    "slower by day",
+    "a quiet topic beside": Reads.LAG,
+    "bursts": Reads.LAG,
+    "office hours in India": Reads.LAG,
+    "reads again at night": Reads.LAG,
+    "slower by day": Reads.LAG,
 }
-"""Groups for which an HPA is recommended if messages may wait for so long."""
-BY_DEFAULT = RECOMMENDED - {"bursts", "office hours in India"}
-"""With a sample a minute, no HPA keeps a wait of a minute: a minute and a half are the default, in which members for a
-steep rise are not there yet."""
+"""Groups for which an HPA is recommended if messages may wait for so long, and what it goes by."""
+BY_DEFAULT: dict[str, Reads] = {}
+"""With a sample a minute, a minute and a half are the default."""
 
 
 @pytest.fixture(scope="module")
@@ -227,38 +235,22 @@ def test_one_incident_is_one_finding(made: Report) -> None:
 
 def test_hpas_are_recommended_where_they_keep_the_wait(made: Report, patient: Report) -> None:
     advised, by_default = (
-        {standing.group.name for standing in report.standings if standing.advice.hpa.target.value is not None}
-        for report in (patient, made)
+        {name: advice.hpa.reads for name, advice in recommended(report).items()} for report in (patient, made)
     )
 
     assert (advised, by_default) == (RECOMMENDED, BY_DEFAULT)
+
+
+def test_what_happened_is_reproduced_before_the_cheapest_hpa_that_keeps_the_wait_is_recommended(
+    made: Report, patient: Report
+) -> None:
+    assert [*faults_in(made), *faults_in(patient)] == []
 
 
 def test_no_shorter_wait_is_taken_for_agreed_on_than_samples_allow(made: Report) -> None:
     waits = {standing.group.name: standing.group.agreement.max_wait_seconds for standing in made.standings}
 
     assert (waits["bursts"], waits["batch on Sundays"]) == (90, 510)
-
-
-@pytest.mark.parametrize("group", sorted(RECOMMENDED))
-def test_what_happened_is_reproduced_before_the_cheapest_hpa_that_keeps_the_wait_is_recommended(
-    patient: Report, group: str
-) -> None:
-    advice = of(patient, group).advice
-    expected, replayed = advice.expected, advice.replayed
-    assert expected is not None
-    assert replayed is not None
-    was, again = replayed.calibration.observed, replayed.calibration.replayed
-    hpas = [line for line in replayed.others if not line.name.endswith("all the time")]
-    cheaper = [line for line in hpas if line.figures.replica_hours < expected.replica_hours]
-
-    assert abs(again.wait_p95 - was.wait_p95) <= 0.25 * was.wait_p95
-    assert abs(again.minutes_above - was.minutes_above) <= 0.1 * was.minutes_above + 10
-    assert expected.kept_share >= 0.95
-    assert all(
-        line.figures.kept_share < 0.95 or line.figures.changes_a_day > 48 or line.name.startswith("metric ")
-        for line in cheaper
-    )
 
 
 @pytest.mark.parametrize("group", ["healthy", "at rest"])
@@ -291,7 +283,7 @@ def test_capacities_are_those_of_the_slowest_hours_and_of_groups_that_do_not_jus
 
 
 def test_no_hpa_is_recommended_for_a_partition_that_is_slow_or_hot(made: Report) -> None:
-    for group in ("poison", "two poisoned", "moving hot"):
+    for group in ("poison", "two poisoned", "one after another", "moving hot"):
         target = of(made, group).advice.hpa.target
 
         assert target.value is None

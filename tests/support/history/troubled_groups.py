@@ -9,6 +9,7 @@ from tests.support.history.planted_weeks import DAYS, MINUTES, STEPS, Clock, Rea
 AT = MINUTES.at
 LAST_DAY = AT >= (DAYS - 1) * 86_400
 LAST_12_HOURS = AT >= DAYS * 86_400 - 12 * 3600
+LAST_2_HOURS = AT >= DAYS * 86_400 - 2 * 3600
 OFFICE_HOURS = (MINUTES.hour >= 8) & (MINUTES.hour < 18)
 BUSINESS_IN_INDIA = (AT % 86_400 >= 3.5 * 3600) & (AT % 86_400 < 6.5 * 3600)
 """09:00 to 12:00 there, which is five and a half hours ahead."""
@@ -44,6 +45,10 @@ def partitions_trouble() -> Iterator[Read]:
     for partition in range(8):
         able = np.where((partition in {2, 5}) & is_blocked, 0.0, 100.0)
         yield Read("two poisoned", MINUTES, able=able, partition=partition, members=4, owner=f"m-{partition // 2}")
+    for partition in range(8):
+        is_slow = {2: LAST_12_HOURS, 5: LAST_2_HOURS}.get(partition, False)
+        able = np.where(is_slow, 2.0, 100.0)
+        yield Read("one after another", MINUTES, able=able, partition=partition, members=4)
     for partition in range(8):
         produced = np.where(partition == AT // 3600 % 8, 60.0, 5.7)
         yield Read("moving hot", MINUTES, produced, 50.0, partition=partition, members=4)
