@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from pyspark.sql import SparkSession
 
+from local.manifests.consistency import hpa_problems
 from spark.advice.assessment import Report, Standing
 from spark.advice.finding import Severity
 from spark.advice.recommendation import Reads
@@ -16,6 +17,7 @@ from spark.report.group_file import agreed
 from tests.support.history.compacting import compacted, reported
 from tests.support.history.planted_weeks import END, write_weeks
 from tests.support.history.recommendations import faults_in, recommended
+from tests.support.history.recommended_files import hpa_in, object_in, settings_in
 from tests.support.history.troubled_groups import troubled_groups
 
 NOW = END + timedelta(minutes=20)
@@ -157,7 +159,12 @@ SENTENCES = {
     "office hours in India": (
         "watch",
         "The lag was above 18 000 messages for 25.9 % of the time; ",
-        "No HPA is recommended, see why below; run 4 replicas all the time, enough for the busiest five minutes.",
+        "Add the recommended rule to the adapter's settings, then apply the recommended HPA.",
+    ),
+    "waves": (
+        "watch",
+        "The lag was above 42 984 messages for 52.9 % of the time; ",
+        "Add the recommended rule to the adapter's settings, then apply the recommended HPA.",
     ),
     "batch on Sundays": (
         "note",
@@ -183,10 +190,18 @@ RECOMMENDED = {
     "office hours in India": Reads.LAG,
     "reads again at night": Reads.LAG,
     "slower by day": Reads.LAG,
+    "waves": Reads.LAG,
 }
 """Groups for which an HPA is recommended if messages may wait for so long, and what it goes by."""
-BY_DEFAULT: dict[str, Reads] = {}
-"""With a sample a minute, a minute and a half are the default."""
+BY_DEFAULT = {
+    "a quiet topic beside": Reads.LAG,
+    "office hours in India": Reads.REQUIRED_REPLICAS,
+    "reads again at night": Reads.LAG,
+    "slower by day": Reads.LAG,
+    "waves": Reads.REQUIRED_REPLICAS,
+}
+"""With a sample a minute, a minute and a half are the default. Members whom a lag asks for come too late for that where
+the load rises."""
 
 
 @pytest.fixture(scope="module")
@@ -245,6 +260,40 @@ def test_what_happened_is_reproduced_before_the_cheapest_hpa_that_keeps_the_wait
     made: Report, patient: Report
 ) -> None:
     assert [*faults_in(made), *faults_in(patient)] == []
+
+
+def test_a_promise_that_is_cheaper_than_any_lag_is_recommended_with_its_rule_as_a_file_to_copy(made: Report) -> None:
+    text = of(made, "waves").yaml
+    (rule,) = settings_in(text).rules
+    hpa = hpa_in(text)
+    assert rule.objective is not None
+
+    assert (rule.group, rule.topics) == ("waves", ("orders",))
+    assert (rule.objective.max_wait, rule.objective.capacity_hint) == pytest.approx((90, 90), rel=0.01)
+    assert list(hpa_problems(object_in(text), {"cluster", "group"}, "1")) == []
+    assert (hpa.metrics[0].source.metric.name, hpa.min_replicas) == ("kafka_consumergroup_required_replicas", 1)
+
+
+def test_a_promise_to_a_group_that_no_selector_can_name_is_recommended_as_a_named_metric(made: Report) -> None:
+    text = of(made, "office hours in India").yaml
+    (metric,) = settings_in(text).metrics
+    assert metric.replicas is not None
+
+    assert (metric.value, metric.group) == ("required_replicas", "office hours in India")
+    assert (metric.replicas.max_wait, metric.replicas.capacity_hint) == (90, 50)
+    assert list(hpa_problems(object_in(text), set(), "1")) == [f"{metric.name} is no metric that is served"]
+    assert hpa_in(text).metrics[0].source.metric.name == metric.name
+
+
+def test_a_lag_that_is_cheaper_than_a_promise_is_recommended_without_a_rule(patient: Report) -> None:
+    """The same waves, of which messages may now wait ten minutes."""
+    standing = of(patient, "waves")
+    hpa = hpa_in(standing.yaml)
+
+    assert standing.advice.findings[0].to_do == "Apply the recommended HPA."
+    assert settings_in(standing.yaml).rules == ()
+    assert list(hpa_problems(object_in(standing.yaml), {"cluster", "group", "topic"}, None)) == []
+    assert hpa.metrics[0].source.target.average_value == 22_000_000
 
 
 def test_no_shorter_wait_is_taken_for_agreed_on_than_samples_allow(made: Report) -> None:

@@ -75,6 +75,8 @@ def late_or_not() -> Iterator[Read]:
     burst = np.where((MINUTES.minute >= 30) & (MINUTES.minute < 36), 150.0, 2.5)
     yield from every(4, "bursts", produced=burst, able=60.0, members=4)
     yield from every(4, "office hours in India", produced=np.where(BUSINESS_IN_INDIA, 50.0, 2.5), able=25.0)
+    waves = 22 + 18 * np.sin(AT / 86_400 * 2 * np.pi)
+    yield from every(12, "waves", produced=waves, able=30.0, members=4)
     sunday = (STEPS.day % 7 == 6) & (STEPS.hour == 2)
     yield from every(4, "batch on Sundays", STEPS, produced=np.where(sunday, 250.0, 0.0), able=50.0)
 
