@@ -17,7 +17,7 @@ from adapter.verdicts.scalers import Lane
 from benchmarks.measuring.effort import Effort
 from benchmarks.measuring.tables import Table, row
 from benchmarks.scaling.hpas import average, down_after, hpa
-from spark.advice.candidates import PROMISED_WINDOW_SECONDS
+from spark.advice.replica_metrics import WINDOW_SECONDS
 from spark.trials.measures import Measure
 from spark.trials.task import GROUPS_OF_A_TASK
 
@@ -85,6 +85,6 @@ def _lanes(number: int, minutes: int) -> list[Lane]:
 def _with_promise(lanes: Sequence[Lane]) -> list[Lane]:
     """The last one goes by a promise instead, as the HPA of a report does."""
     last = lanes[-1]
-    behavior = {"scaleUp": {"tolerance": 0}, **down_after(PROMISED_WINDOW_SECONDS)}
+    behavior = {"scaleUp": {"tolerance": 0}, **down_after(WINDOW_SECONDS)}
     follows = hpa(average(1), behavior, most=last.consumers.width)
     return [*lanes[:-1], replace(last, hpa=follows, rule=Promised(PROMISED_SECONDS))]

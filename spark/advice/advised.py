@@ -105,15 +105,15 @@ def advised(draft: Draft, tried: Sequence[Tried], trial: Trial | Untried) -> Adv
 
 def _why_none(draft: Draft, number: int, best: float) -> str:
     """`number`: of the HPAs that were replayed; `best`: the largest share of minutes in which one keeps the wait."""
-    kept, which = formatting.share(best), "the one" if number == 1 else f"the best of {number}"
+    kept = formatting.share(best)
     if draft.hpa.target.value is None:
         return (
-            f"{draft.hpa.target.reason} Of HPAs on required replicas, {which} replayed keeps it in {kept} of the "
-            "minutes."
+            f"{draft.hpa.target.reason} An HPA on required replicas, replayed over the group's own minutes, keeps it "
+            f"in {kept} of them."
         )
     return (
-        f"No HPA keeps a wait of {draft.wait}: replayed over the group's own minutes, {which} keeps it in {kept} of "
-        f"them. Allow a longer wait, or {draft.instead}"
+        f"No HPA keeps a wait of {draft.wait}: replayed over the group's own minutes, the best of {number} keeps it in "
+        f"{kept} of them. Allow a longer wait, or {draft.instead}"
     )
 
 

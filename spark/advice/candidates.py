@@ -16,7 +16,7 @@ from spark.advice.demand import USED_AT_MOST, Load, members_needed
 from spark.advice.hpa import JOIN_SECONDS, SETTLES, START_SECONDS, Draft, loop_delay, rounded
 from spark.advice.presets import constantly_high, high_inertia, low_inertia
 from spark.advice.recommendation import LagPerReplica, Number, Promise, Recommendation, Target
-from spark.advice.replica_metrics import by_lag, promised_hpas
+from spark.advice.replica_metrics import by_lag, by_promise
 from spark.advice.weekly_pattern import local_times
 from spark.figures import formatting
 from spark.figures.model import Floats, Group, Times, TopicFigures
@@ -68,7 +68,8 @@ class GivenHpa:
 
 def tried_of(draft: Draft, given: Sequence[GivenHpa] = ()) -> tuple[Tried, ...]:
     """None where no HPA is possible. The first is the draft's own, if it has a target. `given`: those of the group."""
-    hpas = [*_on_lag(draft), *((named(hpa), hpa) for hpa in promised_hpas(draft, _larger_minima(draft)))]
+    promised = by_promise(draft)
+    hpas = [*_on_lag(draft), *([] if promised is None else [(named(promised), promised)])]
     if not hpas:
         return ()
     return (

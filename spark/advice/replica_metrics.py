@@ -3,7 +3,6 @@
 Each needs a rule in the adapter's settings, which is a part of what is recommended."""
 
 import math
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from decimal import ROUND_DOWN, Context
 
@@ -27,28 +26,21 @@ _HINT = Context(prec=3, rounding=ROUND_DOWN)
 """Downward: a capacity that is too low costs replicas, one that is too high lets messages wait."""
 
 
-def promised_hpas(draft: Draft, larger_minima: Iterable[Number]) -> Iterator[Recommendation]:
-    """Yields HPAs that go by the promised wait, with the behavior of the adapter's example (docs/demand.md): without a
-    minimum, and with each of these. None where no number of replicas can be recommended."""
-    promise = _promise(draft)
+def by_promise(draft: Draft) -> Recommendation | None:
+    """The HPA that goes by the promised wait, with the behavior of the adapter's example (docs/demand.md). Its minimum
+    is 1, because the number itself does not fall below what arrives. None where no number can be recommended."""
+    promise, hpa = _promise(draft), draft.hpa
     if promise is None:
-        return
-    hpa = draft.hpa
-    first = replace(
+        return None
+    window = Number(WINDOW_SECONDS, "The number itself falls only if it need not rise again soon, so this is enough.")
+    return replace(
         hpa,
         target=Target(1, "The metric is a number of replicas, which the adapter computes as the rule says."),
         min_replicas=_least(hpa.min_replicas),
         up=replace(hpa.up, tolerance=NO_TOLERANCE),
-        down=replace(
-            hpa.down,
-            window_seconds=Number(
-                WINDOW_SECONDS, "The number itself falls only if it need not rise again soon, so this is enough."
-            ),
-        ),
+        down=replace(hpa.down, window_seconds=window),
         rule=promise,
     )
-    yield first
-    yield from (replace(first, min_replicas=least) for least in larger_minima)
 
 
 def _promise(draft: Draft) -> Promise | None:

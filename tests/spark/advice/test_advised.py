@@ -139,7 +139,9 @@ def test_where_not_even_a_promise_keeps_a_wait_that_is_too_short_for_a_lag_both_
     reason = advised(draft, tried, late).hpa.target.reason.replace("\u202f", " ")
 
     assert reason.startswith("No HPA on lag keeps a wait of 30 s: ")
-    assert reason.endswith("Of HPAs on required replicas, the one replayed keeps it in 94.9 % of the minutes.")
+    assert reason.endswith(
+        "An HPA on required replicas, replayed over the group's own minutes, keeps it in 94.9 % of them."
+    )
 
 
 def test_where_the_past_is_not_reproduced_nothing_is_recommended_and_the_reason_is_named() -> None:

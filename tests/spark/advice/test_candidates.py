@@ -119,7 +119,7 @@ def promised_for(of: Group) -> list[Tried]:
 
 
 def test_the_number_that_keeps_the_promise_is_tried_as_its_example_says_with_the_capacity_as_a_hint() -> None:
-    first, *others = promised_for(WAVE)
+    (first,) = promised_for(WAVE)
     hpa = first.candidate.hpa
     assert first.hpa is not None
     assert hpa.behavior is not None
@@ -130,7 +130,6 @@ def test_the_number_that_keeps_the_promise_is_tried_as_its_example_says_with_the
     assert metric.source.target == MetricTarget(type="AverageValue", average_value=1)
     assert (hpa.behavior.scale_up.tolerance, hpa.behavior.scale_down.stabilization_window_seconds) == (0, 120)
     assert [(key, value) for key, value, _ in keys_of(first.hpa)] == [("maxWait", "120s"), ("capacityHint", "50")]
-    assert [it.candidate.hpa.min_replicas for it in others] == [8, 12]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +137,7 @@ def test_the_number_that_keeps_the_promise_is_tried_as_its_example_says_with_the
 )
 def test_a_hint_is_the_capacity_with_three_digits_rounded_down(capacity: float, hint: str) -> None:
     of = replace(WAVE, capacity=saturated(60, capacity), hours=replace(WAVE.hours, produced=WAVE.hours.produced * 1e-4))
-    first = promised_for(of)[0]
+    (first,) = promised_for(of)
     assert first.hpa is not None
 
     assert keys_of(first.hpa)[1][:2] == ("capacityHint", hint)
