@@ -29,8 +29,8 @@ MESSAGES_PER_SECOND = 100
 COOLDOWN_OF_DEMO = "8s"
 """Short, for people who watch: 5m is the default."""
 LOOK_SECONDS = 0.2
-STEP_SECONDS = 60.0
-DRAIN_SECONDS = 120.0
+STEP_SECONDS = 180.0
+DRAIN_SECONDS = 300.0
 # What the HPA controller writes for an average over no replicas: the least int64, which kubectl shows as it is.
 DIVIDED_BY_ZERO = "-9223372036854775808m"
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -94,7 +94,9 @@ def fall_asleep(stage: Stage) -> None:
     """Applies the objects; the only pod starts, finds nothing to read, and ends."""
     stage.plane.apply(manifests(stage.kafka, stage.names, has_gate=stage.has_gate))
     unshown = replace(stage, show=lambda _: None)
-    _until(unshown, lambda sight: sight.ready == 1 and sight.lag == 0, "a first pod without lag", STEP_SECONDS)
+    stage.show(
+        _until(unshown, lambda sight: sight.ready == 1 and sight.lag == 0, "a first pod without lag", STEP_SECONDS)
+    )
     _until(stage, _is_asleep, "0 replicas while there is no lag", STEP_SECONDS)
 
 
@@ -217,10 +219,11 @@ def _hpa_for_activator(names: Names) -> Manifest:
     }
 
 
-def _until(stage: Stage, is_there: Callable[[Sight], bool], what: str, timeout_seconds: float) -> None:
+def _until(stage: Stage, is_there: Callable[[Sight], bool], what: str, timeout_seconds: float) -> Sight:
+    """Returns the sight that was waited for; raises StepFailed."""
     for sight in _sights(stage, timeout_seconds):
         if is_there(sight):
-            return
+            return sight
     trouble = f"; asked for the lag, kube-apiserver says: {sight.trouble}" if sight.trouble else ""
     raise StepFailed(
         f"waited {timeout_seconds:g} s in vain for {what}: there are {sight.replicas} replicas, {sight.ready} of them "

@@ -106,7 +106,7 @@ def test_the_replicas_go_from_0_to_3_to_0_and_wake_again_and_no_further_part_is_
             assert "kafka" in answer.stdout or "billing" in answer.stdout, (command, answer.stdout)
     assert "The status page in a browser: http://127.0.0.1:8001/apis/external.metrics.k8s.io/" in demo.printed
     assert demo.hang_up() == 0, demo.printed
-    assert demo.left_running() == []
+    wait_until(lambda: demo.left_running() == [], "all of them to be gone", 180)
     assert set(cache.iterdir()) == needed
 
 
