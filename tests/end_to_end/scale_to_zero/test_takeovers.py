@@ -14,7 +14,7 @@ from tests.support.real.asleep import WAIT_SECONDS, Stage, consumer
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAME}/leases/{NAME}-leader"
 HASTY = (
     "from apiservice.cluster_api import lease; "
-    "lease.DURATION_SECONDS, lease.DEADLINE_SECONDS, lease.RETRY_SECONDS = 3.0, 2.0, 0.3; "
+    "lease.DURATION_SECONDS, lease.DEADLINE_SECONDS, lease.RETRY_SECONDS = 8.0, 6.0, 0.3; "
     "from apiservice.__main__ import main; main()"
 )
 
