@@ -1,8 +1,10 @@
 """Where a group's commits can stand on a real broker, and what is served for each."""
 
+import contextlib
+
 import pytest
 from kafka import TopicPartition
-from kafka.errors import NoError
+from kafka.errors import NoError, RetriableError
 from kafka.structs import OffsetAndMetadata
 
 from adapter.metrics.problems import ValueUnavailable
@@ -138,7 +140,14 @@ def test_a_group_of_any_name_has_its_lag(one_broker: Kafka, group: str) -> None:
     texts = ("", "of seven", "x" * 4_000)
     offsets = {TopicPartition(topic, p): OffsetAndMetadata(p, text, -1) for p, text in enumerate(texts)}
     with admin(one_broker.bootstrap_servers) as client, in_process(one_broker) as rig:
-        assert set(client.alter_group_offsets(group, offsets).values()) == {NoError}
+
+        def is_committed() -> bool:
+            """False at a cluster's first commit, while the offsets topic is still being created."""
+            with contextlib.suppress(RetriableError):
+                return set(client.alter_group_offsets(group, offsets).values()) == {NoError}
+            return False
+
+        wait_until(is_committed, "the commit with texts", WAIT_SECONDS)
         rig.run_once()
 
         assert rig.lag(group) == 30 - 0 - 1 - 2

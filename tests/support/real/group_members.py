@@ -8,6 +8,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from kafka.errors import (
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    NoError,
+    NotCoordinatorError,
+)
 from kafka.protocol.consumer import JoinGroupRequest
 
 from local.downloads import KAFKA_RELEASE
@@ -19,6 +25,7 @@ from local.kafka.tools import IS_MOVED
 from local.processes import Process, scratch, start, wait_until
 
 WAIT_SECONDS = 120.0
+LOADING = (CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError)
 CONSUMER = f"{'org.apache.kafka.tools.consumer' if IS_MOVED else 'kafka.tools'}.ConsoleConsumer"
 SHARE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
 KIP_848 = ("--command-property" if KAFKA_RELEASE >= (4, 2) else "--consumer-property", "group.protocol=consumer")
@@ -84,6 +91,12 @@ def join_as_connect_worker(cluster: Kafka, group: str) -> None:
         protocols=[form(name="sessioned", metadata=b"\0\1")],
         max_version=3,
     )
+
+    def has_joined() -> bool:
+        """False while the group's coordinator still loads, as it does at a cluster's first commit."""
+        error = client._manager.run(client._manager.send, request).error_code
+        assert error in {NoError.errno, *(each.errno for each in LOADING)}, error
+        return bool(error == NoError.errno)
+
     with admin(cluster.bootstrap_servers) as client:
-        response = client._manager.run(client._manager.send, request)
-    assert response.error_code == 0
+        wait_until(has_joined, f"a worker to join {group}", WAIT_SECONDS)
