@@ -12,7 +12,7 @@ from tests.support.checks import broken, examined, of, outcomes
 from tests.support.real.changes import member
 
 TOPIC, OTHER, GROUP = "examined-orders", "examined-invoices", "examined"
-PART_SECONDS = 20.0
+PART_SECONDS = 30.0
 """In this time, a group whose lag cannot be known has been read."""
 
 

@@ -20,7 +20,7 @@ from tests.support.real.in_process import InProcess, in_process
 from tests.support.real.versions import needs_scram, needs_tokens
 
 LOGIN_MECHANISMS = ("PLAIN", *(pytest.param(f"SCRAM-SHA-{bits}", marks=needs_scram) for bits in (256, 512)))
-TOKEN_SECONDS = 12.0
+TOKEN_SECONDS = 20.0
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ RULES = [
     {"group": "misspelt", "topics": ["sene"]},
 ]
 
-PART_SECONDS = 12.0
+PART_SECONDS = 30.0
 """In this time, an adapter that may read only a part has read it."""
 
 

@@ -8,9 +8,12 @@ from typing import Any
 
 from kafka.admin import (
     ACL,
+    ACLFilter,
     ACLOperation,
     ACLPermissionType,
+    ACLResourcePatternType,
     ResourcePattern,
+    ResourcePatternFilter,
     ResourceType,
     UserScramCredentialUpsertion,
 )
@@ -22,10 +25,18 @@ from local.kafka.broker import Kafka, kafka
 from local.kafka.java import java
 from local.kafka.security import MECHANISM, Login
 from local.kafka.tools import commit, create_topic, produce
-from local.processes import start
+from local.processes import start, wait_until
 
 ALICE = Login("alice", "wonderland")
 DOCUMENTED_PASSWORD = "rabbit"
+WAIT_SECONDS = 120.0
+ALL_ACLS = ACLFilter(
+    None,
+    None,
+    ACLOperation.ANY,
+    ACLPermissionType.ANY,
+    ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY),
+)
 PAGE = Path(__file__).parents[3] / "docs" / "kafka-security.md"
 # Kafka 3.9 still has it where 3.3 had it.
 ACL_COMMAND = f"{'org.apache.kafka.tools' if KAFKA_RELEASE >= (4,) else 'kafka.admin'}.AclCommand"
@@ -68,6 +79,8 @@ def run_commands_of_the_page(cluster: Kafka, logs: Path) -> None:
             command = java(ACL_COMMAND, "--bootstrap-server", cluster.bootstrap_servers, *arguments, heap_megabytes=64)
             processes.append(stack.enter_context(start(f"ACL {number}", command, log=logs / f"acl-{number}.log")))
         assert [process.wait(120) for process in processes] == [0] * 4, processes[0].log_tail()
+    wanted = {(f"User:{user}", kind) for user in ("lag", "few") for kind in (ResourceType.GROUP, ResourceType.TOPIC)}
+    wait_until(lambda: wanted <= _in_force(cluster), "the ACLs of the page to be in force", WAIT_SECONDS)
 
 
 def secured(cluster: Kafka, user: str, password: Path) -> dict[str, Any]:
@@ -81,6 +94,13 @@ def secured(cluster: Kafka, user: str, password: Path) -> dict[str, Any]:
         "caFile": str(cluster.security.ca_file),
     }
     return {"name": "main", "bootstrapServers": [cluster.security.bootstrap_servers], "security": security}
+
+
+def _in_force(cluster: Kafka) -> set[tuple[str, ResourceType]]:
+    """Returns who has rights on what by the broker's authorizer, which learns of an ACL after it was written."""
+    with admin(cluster.bootstrap_servers) as client:
+        acls, _ = client.describe_acls(ALL_ACLS)
+    return {(acl.principal, acl.resource_pattern.resource_type) for acl in acls}
 
 
 def _allow(cluster: Kafka, kind: ResourceType, *names: str) -> None:
