@@ -19,7 +19,7 @@ from spark.storage.location import files_at
 from tests.support.history.fake_store import FakeStore
 from tests.support.history.real_bucket import RealBucket
 
-EXPIRY_SECONDS = 6.0
+EXPIRY_SECONDS = 10.0
 HOLDER = f"""
 import sys
 from spark.errors import ReportError
