@@ -84,7 +84,10 @@ def written(deployed: Deployed, place: Place, images: Images, tmp_path_factory: 
     """The history that the adapter's image leaves when it is ended."""
     run = in_image(images.history, place.user, place.claims, place.environment)
     with pod_of(deployed.plane, tmp_path_factory.mktemp("pod"), NAME, NAME, run) as adapter:
-        wait_until(lambda: counted(adapter, "buffered_rows") > 0, "a sample", 180, alive=[adapter.process])
+        # On a busy machine, the first cycle may not have found every group in time.
+        groups_to_read.wait_until_read(deployed.plane)
+        seen = counted(adapter, "buffered_rows")
+        wait_until(lambda: counted(adapter, "buffered_rows") > seen, "a sample", 180, alive=[adapter.process])
         adapter.process.send(signal.SIGTERM)
         assert adapter.process.wait(120) == 0
     return place.folder / "history"
