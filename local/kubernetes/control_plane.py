@@ -149,10 +149,13 @@ def control_plane(
     downscale_stabilization_seconds: int = 5,
     more_serving: Sequence[tuple[Path, Path]] = (),
     has_scale_to_zero: bool = True,
+    names_front_proxy: bool = True,
 ) -> Iterator[ControlPlane]:
     """Starts the control plane with its state in `home`, and ends it: kube-controller-manager first, etcd last.
 
     `has_scale_to_zero`: the feature gate HPAScaleToZero, which is on by default from Kubernetes 1.37.
+    `names_front_proxy`: whether kube-apiserver publishes the CA of its front proxy. kube-controller-manager does not
+    start without that CA, so there is none then.
     `more_serving`: certificates and keys that kube-apiserver shows to clients that ask for another name than its own.
     In real clusters the HPA reads every 15 s and waits 300 s before it scales down, unless its own `behavior` says
     otherwise. Raises RigError if a part does not start."""
@@ -163,8 +166,14 @@ def control_plane(
     with contextlib.ExitStack() as running:
         etcd_url, etcd = _start_etcd(binary, home, logs)
         running.enter_context(etcd)
-        plane = running.enter_context(_apiserver(binary, home, logs, authority, etcd_url, more_serving, features))
+        left_out = () if names_front_proxy else ("requestheader-",)
+        plane = running.enter_context(
+            _apiserver(binary, home, logs, authority, etcd_url, more_serving, features, left_out)
+        )
         _wait_for_apiserver(plane, etcd)
+        if not names_front_proxy:
+            yield plane
+            return
         periods = (hpa_sync_seconds, downscale_stabilization_seconds)
         url, controller_manager = _start_controller_manager(binary, plane, logs, *periods, features)
         running.enter_context(controller_manager)
@@ -196,8 +205,9 @@ def _apiserver(
     etcd_url: str,
     more_serving: Sequence[tuple[Path, Path]],
     features: str,
+    left_out: tuple[str, ...],
 ) -> Iterator[ControlPlane]:
-    """Starts kube-apiserver; the caller has to wait until it is ready."""
+    """Starts kube-apiserver without the flags that begin so; the caller has to wait until it is ready."""
     front_proxy_authority = new_authority(home / "front-proxy-ca", "local-front-proxy-ca")
     front_proxy = front_proxy_authority.issue(FRONT_PROXY)
     serving = authority.issue(
@@ -239,7 +249,8 @@ def _apiserver(
     user = {"client-certificate": str(admin.certificate), "client-key": str(admin.key)}
     kubeconfig = _write_kubeconfig(home / "admin.kubeconfig", url, authority.pair.certificate, user)
     more = [f"--tls-sni-cert-key={certificate},{key}" for certificate, key in more_serving]
-    command = [*_command(binary, "kube-apiserver", flags), *more]
+    given = {name: value for name, value in flags.items() if not name.startswith(left_out)}
+    command = [*_command(binary, "kube-apiserver", given), *more]
     process = start("kube-apiserver", command, log=logs / "kube-apiserver.log")
     with process:
         try:

@@ -42,3 +42,16 @@ def test_the_table_of_codes_has_all_of_them_by_category() -> None:
     assert [category or code for category, code in found] == [
         each for category in Category for each in (category.value, *(c.name for c in CODES if c.category is category))
     ]
+
+
+@pytest.mark.parametrize("code", [code.name for code in CODES])
+def test_the_break_of_a_code_is_made_on_real_parts(code: str) -> None:
+    files = (ROOT / "tests/end_to_end").rglob("test_*.py")
+
+    assert any(f'"{code}"' in test for path in files for test in sources_about_doctor(path))
+
+
+def sources_about_doctor(path: Path) -> list[str]:
+    """Returns the source of each test in which doctor is run."""
+    parts = re.split(r"^(?=def test_)", path.read_text(), flags=re.MULTILINE)
+    return parts[1:] if "doctor" in parts[0] or "doctor" in path.name else []

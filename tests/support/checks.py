@@ -1,6 +1,6 @@
 """What `doctor` found, by code."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -11,7 +11,9 @@ from adapter.kafka import passport
 from apiservice.commands import doctor, reading
 from apiservice.doctor.check import Category, Check, Outcome
 from apiservice.flags import DoctorFlags
+from local.processes import wait_until
 
+WAIT_SECONDS = 120.0
 CALL_SECONDS = 20.0
 """In which a broker answers also on a busy machine."""
 
@@ -23,6 +25,18 @@ def outcomes(checks: Iterable[Check], *asked: Outcome) -> dict[str, str]:
 
 def broken(checks: Iterable[Check]) -> dict[str, str]:
     return outcomes(checks, Outcome.FAILED)
+
+
+def wait_for(find: Callable[[], list[Check]], holds: Callable[[dict[str, str]], bool], what: str) -> dict[str, str]:
+    """Returns what is broken once it is what is waited for."""
+    seen: list[dict[str, str]] = []
+
+    def is_found() -> bool:
+        seen.append(broken(find()))
+        return holds(seen[-1])
+
+    wait_until(is_found, what, WAIT_SECONDS)
+    return seen[-1]
 
 
 def of(checks: Iterable[Check], code: str) -> list[Check]:

@@ -10,6 +10,7 @@ from apiservice.doctor.check import Category, Check, Outcome
 from local.certificates import new_authority
 from local.kafka.broker import Kafka
 from local.kafka.security import Security
+from local.processes import free_port
 from tests.support.checks import broken, examined, of, outcomes
 from tests.support.real.versions import needs_tokens
 
@@ -43,6 +44,27 @@ def test_a_broker_with_the_right_login_passes_every_check(security: Security, tm
 
     assert broken(checks) == {}
     assert [check.outcome for code in ("KLA203", "KLA204", "KLA207") for check in of(checks, code)] == [Outcome.OK] * 3
+
+
+def test_a_name_that_does_not_resolve_and_a_port_that_refuses_are_found_beside_a_broker(
+    one_broker: Kafka, tmp_path: Path
+) -> None:
+    refusing = f"127.0.0.1:{free_port()}"
+    checks = found(tmp_path, ",".join([one_broker.bootstrap_servers, "nowhere.invalid:9092", refusing]))
+
+    assert broken(checks) == {
+        "KLA201": "bootstrap server nowhere.invalid:9092 cannot be found: the name does not resolve",
+        "KLA202": f"bootstrap server {refusing} refuses the connection",
+    }
+
+
+def test_settings_with_a_file_that_is_missing_are_found_and_the_broker_is_not_asked(
+    security: Security, tmp_path: Path
+) -> None:
+    checks = found(tmp_path, security.bootstrap_servers, protocol="SSL", caFile=str(tmp_path / "absent.crt"))
+
+    assert list(broken(checks)) == ["KLA101"]
+    assert {*outcomes(checks, Outcome.SKIPPED).values()} == {"KLA101 failed"}
 
 
 def test_a_wrong_password_is_found_and_not_shown(security: Security, tmp_path: Path) -> None:

@@ -3,22 +3,30 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from apiservice.commands.doctor import checks_of
 from apiservice.doctor.check import Category, Check, Outcome
+from apiservice.doctor.hpas import UNNAMED
+from apiservice.flags import DoctorFlags
+from local.certificates import new_authority
 from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, produce
 from local.kubernetes.control_plane import ControlPlane, Manifest
 from local.processes import wait_until
-from tests.support.checks import examined, of
-from tests.support.real.groups_to_read import LAG
+from tests.end_to_end.cluster.conftest import definition, serves
+from tests.support.checks import broken, examined, of
+from tests.support.real.groups_to_read import LAG, UNLABELLED_METRIC
 
 GROUP, TOPIC = "mail", "read-orders"
 """At rest; the topic has 3 partitions."""
 RARE = "examined-rarely"
+KEDA = ("keda.sh/v1alpha1", "ScaledObject")
 PATIENCE_SECONDS = 30.0
 MESSAGES = 1000
 BOTH = (Category.KUBERNETES, Category.HPA)
@@ -173,6 +181,72 @@ def test_an_hpa_that_is_not_there_and_one_on_other_metrics_are_found(
         Outcome.FAILED,
         f"it reads kafka_consumergroup_lags; did you mean '{LAG}'?",
     )
+
+
+def test_a_named_metric_of_the_running_adapter_is_known_also_without_the_settings(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    by_value = {"type": "Value", "value": "4k"}
+    control_plane.apply([hpa(namespace, "named", metric=UNLABELLED_METRIC, target=by_value)])
+
+    flags = DoctorFlags(kubeconfig=control_plane.admin_kubeconfig, namespace=namespace, category=["hpa"])
+    checks = checks_of(flags)
+
+    assert of_hpa(checks, "KLA501", f"{namespace}/named").outcome is Outcome.OK
+    assert of_hpa(checks, "KLA502", f"{namespace}/named").outcome is Outcome.OK
+    unknown = of_hpa(checks, "KLA504", f"{namespace}/named")
+    assert (unknown.outcome, unknown.detail) == (Outcome.SKIPPED, f"it reads {UNLABELLED_METRIC}; {UNNAMED}")
+
+
+def test_a_scaled_object_of_keda_on_the_same_target_is_found(
+    control_plane: ControlPlane, one_broker: Kafka, namespace: str, tmp_path: Path
+) -> None:
+    """The object and the HPA that KEDA makes of it, without KEDA. kube-controller-manager would delete the HPA if the
+    object that owns it did not exist."""
+    control_plane.apply([definition(*KEDA)])
+    wait_until(partial(serves, control_plane, KEDA[0], (KEDA[1],)), "KEDA's kind", SECONDS)
+    metadata = {"name": "consumer-scaler", "namespace": namespace}
+    spec = {"scaleTargetRef": {"name": "shared"}, "triggers": [{"type": "kafka", "metadata": {"topic": TOPIC}}]}
+    scaled_object = {"apiVersion": KEDA[0], "kind": KEDA[1], "metadata": metadata, "spec": spec}
+    control_plane.apply([scaled_object])
+    uid = control_plane.get(control_plane.path_of(scaled_object))["metadata"]["uid"]
+    owner = {"apiVersion": KEDA[0], "kind": KEDA[1], "name": "consumer-scaler", "uid": uid, "controller": True}
+    theirs = hpa(namespace, "keda-hpa-consumer-scaler", scales="shared", metric="s0-kafka-read-orders")
+    theirs = {**theirs, "metadata": {**theirs["metadata"], "ownerReferences": [owner]}}
+    control_plane.apply([deployment(namespace, "shared"), theirs, hpa(namespace, "ours", scales="shared")])
+
+    check = of_hpa(found(control_plane, one_broker, tmp_path, namespace), "KLA506", f"{namespace}/ours")
+
+    assert (check.outcome, check.detail) == (
+        Outcome.FAILED,
+        "Deployment shared is also scaled by KEDA's ScaledObject consumer-scaler",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"server": "https://127.0.0.1:1"}, "Connection refused"),
+        ({"certificate-authority": "another"}, "the CA in its kubeconfig"),
+        ({"user": {"token": "a-wrong-one"}}, "answered 401"),
+    ],
+    ids=["port", "ca", "token"],
+)
+def test_a_kube_apiserver_that_cannot_be_asked_is_found(
+    control_plane: ControlPlane, tmp_path: Path, changed: dict[str, Any], words: str
+) -> None:
+    document = yaml.safe_load(control_plane.admin_kubeconfig.read_text())
+    other = new_authority(tmp_path / "other", "another cluster").pair.certificate
+    changed = {key: str(other) if value == "another" else value for key, value in changed.items()}
+    document["users"][0]["user"] = changed.pop("user", document["users"][0]["user"])
+    document["clusters"][0]["cluster"] |= changed
+    file = tmp_path / "kubeconfig"
+    file.write_text(yaml.safe_dump(document))
+
+    lacking = broken(checks_of(DoctorFlags(kubeconfig=file)))
+
+    assert list(lacking) == ["KLA401"]
+    assert words in lacking["KLA401"]
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """What doctor finds of the APIService on a real kube-apiserver that has none of ours."""
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from apiservice.tls.issuing import base64_of
 from local.adapter import API_SERVICE, external_name
 from local.kubernetes.control_plane import ControlPlane, Manifest
 from local.processes import free_port, wait_until
-from tests.support.checks import broken, of
+from tests.support.checks import broken, of, wait_for
 from tests.support.kubernetes.authorities import Authority
 from tests.support.kubernetes.other_server import OtherServer
 
@@ -26,18 +26,6 @@ SECONDS = 120.0
 def found(plane: ControlPlane, *, pre: bool = False) -> list[Check]:
     flags = DoctorFlags(kubeconfig=plane.admin_kubeconfig, service=f"{PLACE}/{NAME}", pre=pre, category=["kubernetes"])
     return checks_of(flags)
-
-
-def wait_for(plane: ControlPlane, holds: Callable[[dict[str, str]], bool], what: str) -> dict[str, str]:
-    """Returns what is broken once it is what is waited for."""
-    seen: list[dict[str, str]] = []
-
-    def is_found() -> bool:
-        seen.append(broken(found(plane)))
-        return holds(seen[-1])
-
-    wait_until(is_found, what, SECONDS)
-    return seen[-1]
 
 
 def objects(port: int, authority: Authority) -> list[Manifest]:
@@ -84,10 +72,10 @@ def test_an_adapter_that_is_not_reached_and_a_wrong_ca_are_told_apart(plane: Con
     documents = objects(nobody, right)
     plane.apply(documents)
     try:
-        unreached = wait_for(plane, lambda broken: "KLA404" in broken, "the port that refuses")
+        unreached = wait_for(partial(found, plane), lambda broken: "KLA404" in broken, "the port that refuses")
         with OtherServer(tmp_path, right, f"{NAME}.{PLACE}.svc") as server:
             plane.apply(objects(server.port, wrong))
-            untrusted = wait_for(plane, lambda broken: "KLA403" in broken, "the wrong CA")
+            untrusted = wait_for(partial(found, plane), lambda broken: "KLA403" in broken, "the wrong CA")
     finally:
         plane.delete(documents[::-1])
 
@@ -103,7 +91,7 @@ def test_an_hpa_controller_without_the_right_to_read_is_found(plane: ControlPlan
     assert less != rules, "the controller's own ClusterRole does not grant it"
     plane.ask("PATCH", HPA_ROLE, {"rules": less}, content_type=MERGE)
     try:
-        lacking = wait_for(plane, lambda broken: "KLA406" in broken, "the right to be gone")
+        lacking = wait_for(partial(found, plane), lambda broken: "KLA406" in broken, "the right to be gone")
     finally:
         plane.ask("PATCH", HPA_ROLE, {"rules": rules}, content_type=MERGE)
     wait_for(plane, lambda broken: "KLA406" not in broken, "the right to be back")
