@@ -48,9 +48,9 @@ def test_a_broker_that_lacks_a_request_is_found(broker: Kafka) -> None:
 
 
 def test_a_bootstrap_server_that_cannot_name_the_brokers_is_found(broker: Kafka) -> None:
-    own, _ = outside(broker)
-    with older_door(own, {METADATA: 4}) as port:
-        found = met(port)
+    own, advertised = outside(broker)
+    with older_door(own, {METADATA: 4}, advertised):
+        found = met(advertised)
 
     assert list(broken(found)) == ["KLA206"]
     assert "offers Metadata up to 4; 5 or newer is needed" in broken(found)["KLA206"]
