@@ -94,6 +94,6 @@ def test_an_hpa_controller_without_the_right_to_read_is_found(plane: ControlPlan
         lacking = wait_for(partial(found, plane), lambda broken: "KLA406" in broken, "the right to be gone")
     finally:
         plane.ask("PATCH", HPA_ROLE, {"rules": rules}, content_type=MERGE)
-    wait_for(plane, lambda broken: "KLA406" not in broken, "the right to be back")
+    wait_for(partial(found, plane), lambda broken: "KLA406" not in broken, "the right to be back")
 
     assert lacking["KLA406"] == "the ServiceAccount kube-system/horizontal-pod-autoscaler may not list them"
