@@ -2,16 +2,18 @@
 
 It lies below the user's cache folder, or where KAFKA_LAG_REPORT_CDS says. Writing it takes longer than a short run. So
 a run that finds none, or whose JVM refuses the one there (it was made from other jars, or is damaged), does without. It
-leaves a process of low priority behind, which writes a new one (`spark.engine.write_archive`).
+leaves a process of low priority behind, which writes a new one (`spark.engine.write_archive`). That process holds a
+lock of the kernel: no other one writes at the same time, and the next one may begin as soon as it has ended or died.
 """
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +21,10 @@ import pyspark
 
 from adapter.location import home
 
-ABANDONED_SECONDS = 3600
-"""After this time nobody is writing an unfinished archive any more."""
+LOCK = ".lock"
+"""In the folder of the archives: one is written at a time."""
+UNFINISHED = ".*.jsa.*"
+WAITING, AT_ONCE = fcntl.LOCK_EX, fcntl.LOCK_EX | fcntl.LOCK_NB
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,11 @@ class ClassArchive:
     def unfinished(self) -> Path:
         """Where this process writes it until it is whole."""
         return self.path.with_name(f".{self.path.name}.{os.getpid()}")
+
+    @property
+    def written_at(self) -> int:
+        """In nanoseconds since the epoch; 0: there is none."""
+        return self.path.stat().st_mtime_ns if self.path.exists() else 0
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -46,8 +55,11 @@ class ClassArchive:
         return self.path.exists()
 
     def write_later(self) -> None:
-        """Starts a process that writes it, unless another one does so already."""
-        if not os.access(self.path.parent, os.W_OK) or any(self.path.parent.glob(f".{self.path.name}.*")):
+        """Starts a process that writes it, unless another one is writing or the folder belongs to another user."""
+        try:
+            with locked(self.path.parent, AT_ONCE):
+                pass
+        except OSError:
             return
         process = subprocess.Popen(
             [sys.executable, "-m", "spark.engine.write_archive"],
@@ -72,18 +84,29 @@ def archive_here() -> ClassArchive | None:
     path = Path(folder, f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _delete_abandoned(path.parent)
+        _delete_unfinished(path.parent)
     except OSError:
         return None
     return ClassArchive(path)
 
 
-def _delete_abandoned(folder: Path) -> None:
-    """A process that is killed while it writes an archive leaves 166 MB."""
-    for unfinished in folder.glob(".*.jsa.*"):
-        with contextlib.suppress(OSError):
-            if time.time() - unfinished.stat().st_mtime > ABANDONED_SECONDS:
-                unfinished.unlink()
+@contextlib.contextmanager
+def locked(folder: Path, operation: int = WAITING) -> Iterator[None]:
+    """Until the end of the block, no other process writes an archive into the folder. The kernel releases the lock of
+    a process that is killed. Raises BlockingIOError instead of waiting for a process that is writing if `operation` is
+    AT_ONCE, and OSError if the folder cannot be written."""
+    with (folder / LOCK).open("a") as lock:
+        fcntl.flock(lock, operation)
+        yield
+
+
+def _delete_unfinished(folder: Path) -> None:
+    """A process that is killed while it writes an archive leaves 166 MB, or its JVM does so a moment later."""
+    if not any(folder.glob(UNFINISHED)):
+        return
+    with contextlib.suppress(OSError), locked(folder, AT_ONCE):  # a process is writing, or they are another user's
+        for unfinished in folder.glob(UNFINISHED):
+            unfinished.unlink(missing_ok=True)
 
 
 def _java() -> Path | None:

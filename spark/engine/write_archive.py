@@ -6,7 +6,7 @@ import subprocess
 from pyspark import SparkContext
 
 from spark.engine import tasks
-from spark.engine.class_archive import ClassArchive, archive_here
+from spark.engine.class_archive import ClassArchive, archive_here, locked
 from spark.engine.session import SparkSettings, started_context, stop, with_sql
 
 SECONDS = 600
@@ -19,11 +19,10 @@ def main() -> None:
     if archive is None:
         return
     os.nice(NICENESS)
-    try:
-        archive.unfinished.touch(exist_ok=False)  # so that no other process begins
-        _write(archive)
-    finally:
-        archive.unfinished.unlink(missing_ok=True)
+    found_at = archive.written_at
+    with locked(archive.path.parent):
+        if archive.written_at == found_at:  # else the process that this one waited for has written it
+            _write(archive)
 
 
 def _write(archive: ClassArchive) -> None:
@@ -38,10 +37,11 @@ def _write(archive: ClassArchive) -> None:
     try:
         gateway.shutdown()
         process.stdin.close()
-        if process.wait(timeout=SECONDS) == 0 and archive.unfinished.stat().st_size:
+        if process.wait(timeout=SECONDS) == 0 and archive.unfinished.exists():
             archive.unfinished.replace(archive.path)
     finally:
         process.kill()
+        archive.unfinished.unlink(missing_ok=True)
 
 
 def _load_classes(context: SparkContext) -> None:

@@ -1,20 +1,25 @@
 """Where the archive of loaded classes is kept between runs, and when another one is written."""
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
-from spark.engine import class_archive
-from spark.engine.class_archive import ClassArchive, archive_here
+from local.processes import start, wait_until
+from spark.engine import write_archive
+from spark.engine.class_archive import AT_ONCE, ClassArchive, archive_here, locked
 
 WHOLE_BYTES = 1_000_000
+LIMIT_SECONDS = 300
 RUN = """
 import sys, time
 from spark.engine.session import SparkSettings, started
@@ -35,18 +40,18 @@ def here() -> ClassArchive:
     return archive
 
 
-def test_an_archive_that_a_killed_process_left_unfinished_is_deleted_and_that_of_a_running_one_is_not(
-    folder: Path,
-) -> None:
-    abandoned, under_way = folder / ".0123456789abcdef.jsa.4711", folder / ".0123456789abcdef.jsa.4712"
-    finished = folder / "0123456789abcdef.jsa"
-    for path in (abandoned, under_way, finished):
+def test_what_a_killed_process_left_unfinished_is_deleted_and_what_a_running_one_writes_is_not(folder: Path) -> None:
+    unfinished, finished = folder / ".0123456789abcdef.jsa.4711", folder / "0123456789abcdef.jsa"
+    for path in (unfinished, finished):
         path.write_bytes(b"classes")
-    for path in (abandoned, finished):
-        os.utime(path, times=(time.time() - class_archive.ABANDONED_SECONDS - 1,) * 2)
 
-    assert archive_here() is not None
-    assert sorted(folder.iterdir()) == sorted([under_way, finished])
+    with locked(folder):
+        here()
+        while_it_is_written = [path.exists() for path in (unfinished, finished)]
+    here()
+
+    assert while_it_is_written == [True, True]
+    assert [path.exists() for path in (unfinished, finished)] == [False, True]
 
 
 def test_another_configuration_of_spark_has_an_archive_of_its_own(
@@ -59,17 +64,46 @@ def test_another_configuration_of_spark_has_an_archive_of_its_own(
     assert here().path != before.path
 
 
+def test_while_a_process_writes_an_archive_no_other_one_begins_until_it_has_ended_or_was_killed(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path_factory.mktemp("writer") / "log"
+    with start("the writer", [sys.executable, "-m", "spark.engine.write_archive"], log=log) as writer:
+        wait_until(lambda: is_being_written(folder), "the writer to begin", LIMIT_SECONDS, alive=[writer])
+        begins_beside_it = begins_another(monkeypatch)
+        writer.send(signal.SIGKILL)
+        writer.wait(LIMIT_SECONDS)
+
+    assert not begins_beside_it
+    assert begins_another(monkeypatch)
+
+
 @pytest.mark.usefixtures("folder")
-def test_while_one_process_writes_the_archive_no_other_one_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    popen = Mock()
-    monkeypatch.setattr(subprocess, "Popen", popen)
+def test_a_process_that_has_waited_for_another_one_does_not_write_the_same_archive_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     archive = here()
 
-    archive.write_later()
-    archive.path.with_name(f".{archive.path.name}.4712").touch()
-    archive.write_later()
+    @contextlib.contextmanager
+    def locked_after_another(_: Path) -> Iterator[None]:
+        archive.path.write_bytes(b"classes")
+        yield
 
-    assert popen.call_count == 1
+    monkeypatch.setattr(os, "nice", lambda _: 0)
+    monkeypatch.setattr(write_archive, "locked", locked_after_another)
+    monkeypatch.setattr(write_archive, "_write", written := Mock())
+
+    write_archive.main()
+
+    assert not written.called
+
+
+def begins_another(monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether a run that misses the archive starts a process."""
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess, "Popen", popen := Mock())
+        here().write_later()
+    return popen.called
 
 
 @pytest.mark.usefixtures("folder")
@@ -96,7 +130,7 @@ def test_an_archive_that_the_jvm_refuses_is_replaced_by_one_that_it_uses(folder:
     run(environment)
 
     assert not is_written
-    assert not list(folder.glob(".*")), "no other process writes one"
+    assert not is_being_written(folder), "no other process writes one"
     assert archive.path.stat().st_mtime_ns == written_at
 
 
@@ -107,6 +141,14 @@ def run(environment: dict[str, str]) -> None:
 def wait_for(archive: ClassArchive, seconds: float = 600) -> None:
     """Until it is whole. Its writer has a low priority, so it needs minutes beside other work."""
     end = time.monotonic() + seconds
-    while archive.path.stat().st_size < WHOLE_BYTES or list(archive.path.parent.glob(".*")):
+    while archive.path.stat().st_size < WHOLE_BYTES or is_being_written(archive.path.parent):
         assert time.monotonic() < end, sorted(archive.path.parent.iterdir())
         time.sleep(0.2)
+
+
+def is_being_written(folder: Path) -> bool:
+    try:
+        with locked(folder, AT_ONCE):
+            return False
+    except BlockingIOError:
+        return True
