@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from spark.rules.totals import counts, greatest, least, sums
+from spark.rules.totals import LARGEST, counts, greatest, least, sums
 from spark.tables.columns import UNKNOWN, Ints, TableRows, Values, begins_of, numbered, ratio
 from spark.tables.contract import HOUR_MICROS, MINUTES, NAMES, PER_MINUTE, PLACE
 
@@ -39,7 +39,12 @@ def minutes_of(rows: TableRows) -> TableRows:
     nothing = {"lag": UNKNOWN, "partitions_with_lag": UNKNOWN, "wait_seconds": np.nan, "wait_is_bound": False}
     known = {name: np.where(is_known, columns[name], other) for name, other in nothing.items()}
     skew = ratio(greatest(rows["largest"], begins), columns["produced"])
-    own = {**known, "wait_seconds": _rounded(known["wait_seconds"]), "skew": _rounded(skew)}
+    own = {
+        **known,
+        "lag": _rounded_whole(known["lag"]),
+        "wait_seconds": _rounded(known["wait_seconds"]).astype(np.float32),
+        "skew": _rounded(skew).astype(np.float32),
+    }
     return TableRows({**columns, **own}, rows.texts).only(column.name for column in MINUTES)
 
 
@@ -103,4 +108,10 @@ def _moments(rows: TableRows) -> Ints:
 def _rounded(values: Values) -> Values:
     mantissa, exponent = np.frexp(values)
     kept: Values = np.ldexp(np.rint(np.ldexp(mantissa, KEPT_BITS + 1)), exponent - KEPT_BITS - 1)
-    return kept.astype(np.float32)
+    return kept
+
+
+def _rounded_whole(values: Values) -> Values:
+    """Numbers so large that the next larger one may have more than 64 bits stay as they are."""
+    is_small = values < LARGEST // 2
+    return np.where(is_small, _rounded(np.where(is_small, values, 0)).astype(np.int64), values)

@@ -165,7 +165,7 @@ _OF_MINUTE = (
     Column("minute", Type.TIME, "start of the minute"),
     _known("produced", Type.INT64, "messages; null: no difference is known"),
     _known("consumed", Type.INT64, "messages; null: no difference is known"),
-    _known("lag", Type.INT64, "sum of the topics' last known lags of the minute; null: that of a topic is not known"),
+    _known("lag", Type.INT64, "sum of the topics' last known lags of the minute, right by 2 %; null: one is not known"),
     _known("wait_seconds", Type.FLOAT32, "longest wait of a sample of any topic, right by 2 %; null as `lag`"),
     Column("wait_is_bound", Type.FLAG, "whether it is at least that long"),
     _known("members_min", Type.INT32, "null: not asked"),

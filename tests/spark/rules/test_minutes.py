@@ -8,7 +8,7 @@ import pytest
 
 from spark.figures.model import Floats
 from spark.pipeline.batches import DEFAULT_LIMITS, BatchLimits
-from spark.rules.minutes import minutes_of
+from spark.rules.minutes import _rounded_whole, minutes_of
 from spark.storage.local import LocalFiles
 from spark.tables.columns import TableRows
 from spark.tables.contract import MINUTES
@@ -78,6 +78,19 @@ def test_where_one_topics_lag_is_unknown_all_minute_that_of_the_group_is(tmp_pat
     names = ("lag", "wait_seconds", "partitions_with_lag", "skew")
     assert [row[name] for name in names] == [None] * 4
     assert row["wait_is_bound"] is False
+
+
+@pytest.mark.parametrize(("lag", "kept"), [(0, 0), (63, 63), (64, 64), (12_345, 12_288), (2**53 - 1, 2**53)])
+def test_a_lag_is_right_by_two_per_cent_and_exact_up_to_64(tmp_path: Path, lag: int, kept: int) -> None:
+    (row,) = minutes(tmp_path, sample(0, 0, lag))
+
+    assert row["lag"] == kept
+
+
+def test_the_sum_of_lags_that_hardly_fits_into_64_bits_is_no_other_number() -> None:
+    largest = np.array([np.iinfo(np.int64).max, 2**62, -1])
+
+    assert _rounded_whole(largest).tolist() == largest.tolist()
 
 
 def test_what_nobody_reads_or_never_committed_is_no_part_of_the_lag(tmp_path: Path) -> None:
