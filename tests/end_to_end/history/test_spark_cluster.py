@@ -24,6 +24,7 @@ from spark.pipeline.batches import BatchLimits
 from spark.pipeline.compact import compact
 from spark.storage.local import LocalFiles
 from tests.support.history.compacting import NOW, in_process, no_session, reported
+from tests.support.history.event_log import EventLog, logged_to
 from tests.support.history.random_histories import history, lay
 from tests.support.history.task_processes import stopped_halfway
 
@@ -90,8 +91,9 @@ def ended_well(process: Process) -> None:
     assert process.wait(LIMIT_SECONDS) == 0, process.log_tail()
 
 
-def by_master(cluster: SparkCluster, root: Path) -> Runs:
-    return Runs(root, [sys.executable, "-m", "spark"], submit_arguments(cluster), ["--master", cluster.master])
+def by_master(cluster: SparkCluster, root: Path, *settings: str) -> Runs:
+    command = [sys.executable, "-m", "spark"]
+    return Runs(root, command, submit_arguments(cluster, *settings), ["--master", cluster.master])
 
 
 def divided(cluster: SparkCluster, root: Path, *settings: str) -> Runs:
@@ -178,10 +180,18 @@ def frozen_and_thawed(cluster: SparkCluster, runs: Runs, root: Path, tables: dic
 
 
 def killed_halfway(cluster: SparkCluster, runs: Runs, root: Path) -> None:
+    """Spark runs the task again. What the killed attempt has staged is not published, not even with other content, and
+    is deleted."""
     with runs.begun("compact") as process:
-        stopped_halfway(cluster.workers, root, process).kill()
+        killed = stopped_halfway(cluster.workers, root, process)
+        killed.kill()
         ended_well(process)
     cluster.start_worker()
+
+    assert killed.staged.isdisjoint(path.stat().st_ino for path in root.rglob("*"))
+    assert not list(root.glob(".compacting-*"))
+    again = compact(LocalFiles(root), no_session, NOW, NOW, lambda _: None)
+    assert (again.hours, again.days) == ((), ())
 
 
 def test_a_frozen_workers_task_is_done_by_the_other_and_changes_nothing_when_it_goes_on_after_the_publication(
@@ -194,12 +204,52 @@ def test_a_frozen_workers_task_is_done_by_the_other_and_changes_nothing_when_it_
     assert runs.report() == here[1]
 
 
-def test_a_worker_killed_halfway_through_a_day_costs_time_and_nothing_else(
-    cluster: SparkCluster, here: tuple[dict[str, pa.Table], dict[str, Any]], root: Path
-) -> None:
-    killed_halfway(cluster, by_master(cluster, root), root)
+@pytest.fixture(scope="module")
+def killed(
+    cluster: SparkCluster, samples: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, pa.Table], EventLog]:
+    """The tables of a day during which a worker was killed, and Spark's event log."""
+    root, events = tmp_path_factory.mktemp("killed") / "history", tmp_path_factory.mktemp("logs") / "events"
+    shutil.copytree(samples, root)
+    killed_halfway(cluster, by_master(cluster, root, *logged_to(events)), root)
+    return tables_of(root), EventLog.in_folder(events)
 
-    assert tables_of(root) == here[0]
+
+def test_a_worker_killed_halfway_through_a_day_costs_time_and_nothing_else(
+    killed: tuple[dict[str, pa.Table], EventLog], here: tuple[dict[str, pa.Table], dict[str, Any]]
+) -> None:
+    assert killed[0] == here[0]
+
+
+def test_spark_s_ui_shows_which_task_was_lost_with_its_worker_and_done_by_another(
+    killed: tuple[dict[str, pa.Table], EventLog],
+) -> None:
+    """Spark's history server shows the same from the event log."""
+    (lost,) = killed[1].lost()
+
+    assert lost[0].startswith("deltas 2026-11-09 00:00")
+    assert killed[1].finished().count(lost) == 1
+
+
+def test_spark_s_ui_says_what_each_job_of_a_run_made_of_how_many_rows(
+    killed: tuple[dict[str, pa.Table], EventLog],
+) -> None:
+    """In the Jobs tab, and in the SQL tab with a row for each task, its bytes and its time."""
+    jobs, queries = killed[1].jobs, killed[1].queries()
+
+    assert {group for group, _ in jobs} == {"kafka-lag-report"}
+    assert [said for _, said in jobs] == list(queries)
+    assert list(queries) == [
+        "writers of 2026-11-09 00:00\u20132026-11-20 09:00, 1.15 million rows",
+        "last values of 2026-11-09 00:00\u201320:00, 960\u202f000 rows",
+        "starts of 2026-11-09 00:00\u201320:00, 960\u202f000 rows",
+        "deltas 2026-11-09 00:00\u20132026-11-20 09:00, 1.15 million rows",
+        "hourly, daily and minutes 2026-11-09 to 2026-11-20",
+    ]
+    for figures in queries.values():
+        assert figures["MapInArrow: number of output rows"] == figures["Range: number of output rows"] > 0
+        for name in ("data sent to", "data returned from", "time to run"):
+            assert figures[f"MapInArrow: {name} Python workers"] > 0
 
 
 def test_a_worker_frozen_in_a_range_of_divided_hours_changes_nothing_either(

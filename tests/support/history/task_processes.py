@@ -21,6 +21,9 @@ class TaskProcesses:
 
     task: int
     others: tuple[int, ...]
+    staged: frozenset[int]
+    """Inodes of the files that the attempt at the task had staged or begun. They are deleted at the end of the run, so
+    until then no other file has one of them."""
 
     def kill(self) -> None:
         _send(signal.SIGKILL, (self.task, *self.others))
@@ -48,7 +51,7 @@ def stopped_halfway(workers: Sequence[Process], root: Path, driver: Process) -> 
     def is_stopped() -> bool:
         for tree in [_tree(worker.pid) for worker in workers]:
             for pid in tree:
-                if _is_halfway(pid, root) and (processes := _stopped(pid, tree, root)):
+                if _staged_by_halfway(pid, root) and (processes := _stopped(pid, tree, root)):
                     found.append(processes)
                     return True
         return False
@@ -59,20 +62,22 @@ def stopped_halfway(workers: Sequence[Process], root: Path, driver: Process) -> 
 
 def _stopped(pid: int, tree: Sequence[int], root: Path) -> TaskProcesses | None:
     """None: the task went on before it stopped."""
-    processes = TaskProcesses(pid, tuple(other for other in tree if other != pid))
-    _send(signal.SIGSTOP, (pid, *processes.others))
+    others = tuple(other for other in tree if other != pid)
+    _send(signal.SIGSTOP, (pid, *others))
     wait_until(lambda: _state_of(pid) in {"T", "", "Z", "X"}, "a task to stop", LIMIT_SECONDS)
-    if _is_halfway(pid, root):
-        return processes
-    processes.thaw()
+    staged = _staged_by_halfway(pid, root)
+    if staged:
+        return TaskProcesses(pid, others, staged)
+    _send(signal.SIGCONT, (pid, *others))
     return None
 
 
-def _is_halfway(pid: int, root: Path) -> bool:
-    """Whether a process writes into an hour that is staged, not the first one of its attempt."""
+def _staged_by_halfway(pid: int, root: Path) -> frozenset[int]:
+    """Inodes of what an attempt has staged; none unless its process writes into an hour that is not its first one."""
     folders = {path.parent for path in _open_files(pid) if root in path.parents and "hours" in path.parts}
     staged = [path for path in folders if path.relative_to(root).parts[0].startswith(".compacting-")]
-    return any(len(list(folder.parents[1].glob("*/*"))) > 1 for folder in staged)
+    halfway = [path.parents[1] for path in staged if len(list(path.parents[1].glob("*/*"))) > 1]
+    return frozenset(file.stat().st_ino for hours in halfway for file in hours.glob("*/*/*"))
 
 
 def _open_files(pid: int) -> list[Path]:
