@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.brokers import frozen, late, requests
 from benchmarks.cycles import cost, cost_on_brokers, demand, failing
-from benchmarks.history import compact, report, scale, writer
+from benchmarks.history import compact, minutes, report, scale, writer
 from benchmarks.measuring.effort import FULL, QUICK, Effort
 from benchmarks.measuring.machine import description
 from benchmarks.measuring.tables import Table, markdown, with_figures
@@ -41,6 +41,7 @@ ALONE: dict[str, Callable[[Path, Effort], Table]] = {
     "many-hpas": many_hpas.measure,
     "history-writer": writer.measure,
     "spark-compact": compact.measure,
+    "spark-minutes": minutes.measure,
     "spark-report": report.measure,
     "spark-scale": scale.measure,
     "scaling": scaling.measure,

@@ -27,7 +27,9 @@ class _Offsets:
     committed: Numbers
 
 
-def flushes(partitions: int, interval: int, days: int, seed: int) -> Iterator[Rows]:
+def flushes(
+    partitions: int, interval: int, days: int, seed: int, topics_of_a_group: int = TOPICS_OF_A_GROUP
+) -> Iterator[Rows]:
     """Yields the rows of every five minutes, sorted by series; `interval` is in seconds, a divisor of 300."""
     if FLUSH_SECONDS % interval or partitions < 1:
         raise ValueError(f"{interval} s is no divisor of {FLUSH_SECONDS} s, or {partitions} partitions are none")
@@ -35,11 +37,12 @@ def flushes(partitions: int, interval: int, days: int, seed: int) -> Iterator[Ro
     rates = np.where(random.random(partitions) < IDLE_SHARE, 0.0, random.lognormal(1.5, 1.5, partitions))
     base = random.integers(10**4, 10**8, partitions)
     offsets = _Offsets(base, base)
-    fixed = _fixed_columns(partitions, FLUSH_SECONDS // interval)
+    fixed = _fixed_columns(partitions, FLUSH_SECONDS // interval, topics_of_a_group)
+    names = _names(partitions, topics_of_a_group)
     for number in range(days * 86_400 // FLUSH_SECONDS):
         begin = number * FLUSH_SECONDS
         rows, offsets = _flush(offsets, rates * _tide(begin), interval, random)
-        yield Rows({**fixed, **_times(begin, interval, partitions), **rows}, _names(partitions))
+        yield Rows({**fixed, **_times(begin, interval, partitions), **rows}, names)
 
 
 def _tide(second: int) -> float:
@@ -71,7 +74,7 @@ def _times(begin: int, interval: int, partitions: int) -> dict[str, Numbers]:
     return {"sampled_at": np.tile(sampled, partitions), "received_at": received.reshape(-1)}
 
 
-def _fixed_columns(partitions: int, count: int) -> dict[str, Column]:
+def _fixed_columns(partitions: int, count: int, topics_of_a_group: int = TOPICS_OF_A_GROUP) -> dict[str, Column]:
     """Returns the columns that are the same in every flush."""
     number = np.repeat(np.arange(partitions, dtype=np.int32), count)
     topic = number // PARTITIONS_OF_A_TOPIC
@@ -79,7 +82,7 @@ def _fixed_columns(partitions: int, count: int) -> dict[str, Column]:
     return {
         "interval_seconds": np.full(len(number), FLUSH_SECONDS / count, dtype=np.float32),
         "cluster": zeros,
-        "group": topic // TOPICS_OF_A_GROUP,
+        "group": topic // topics_of_a_group,
         "topic": topic,
         "topic_id": topic,
         "partition": number % PARTITIONS_OF_A_TOPIC,
@@ -87,7 +90,7 @@ def _fixed_columns(partitions: int, count: int) -> dict[str, Column]:
         "state": zeros,
         "members": np.full(len(number), MEMBERS, dtype=np.int32),
         "isolation": zeros,
-        "owner": topic // TOPICS_OF_A_GROUP * MEMBERS + number % MEMBERS,
+        "owner": topic // topics_of_a_group * MEMBERS + number % MEMBERS,
         "offset_reset": zeros,
         "last_commit": np.full(len(number), NULL, dtype=np.int64),
         "has_marker": np.zeros(len(number), dtype=bool),
@@ -117,9 +120,9 @@ def shuffled_flushes(partitions: int, interval: int, days: int, seed: int) -> It
         yield Rows({name: values[order] for name, values in columns.items()}, names)
 
 
-def _names(partitions: int) -> dict[str, list[str] | tuple[str, ...]]:
+def _names(partitions: int, topics_of_a_group: int = TOPICS_OF_A_GROUP) -> dict[str, list[str] | tuple[str, ...]]:
     topics = -(-partitions // PARTITIONS_OF_A_TOPIC)
-    groups = -(-topics // TOPICS_OF_A_GROUP)
+    groups = -(-topics // topics_of_a_group)
     return {
         "cluster": ["main"],
         "group": [f"group-{number:04d}" for number in range(groups)],
