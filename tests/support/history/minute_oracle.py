@@ -1,5 +1,5 @@
-"""What the table of minutes must hold, in plain Python: deltas and totals as dicts in, its rows as dicts out, without
-the rounding."""
+"""What the table of minutes must hold, in plain Python: deltas and totals as dicts in, its rows as dicts out. Of
+all that is rounded, only the lag is rounded here."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -39,7 +39,7 @@ def minute_of(key: tuple[Any, ...], topics: Sequence[Sequence[Row]], largest: in
         **dict(zip((*GROUP, "minute"), key, strict=True)),
         "produced": produced,
         "consumed": total(rows, "consumed"),
-        "lag": total(of_lag, "lag"),
+        "lag": rounded(total(of_lag, "lag")),
         "wait_seconds": max(known(rows, "wait_seconds"), default=None) if of_lag else None,
         "wait_is_bound": bool(of_lag) and any(row["wait_is_bound"] for row in rows),
         "members_min": min(members, default=None),
@@ -52,6 +52,14 @@ def minute_of(key: tuple[Any, ...], topics: Sequence[Sequence[Row]], largest: in
 def newest(rows: Iterable[Row]) -> Row | None:
     with_lag = [row for row in rows if row["lag"] is not None]
     return max(with_lag, key=lambda row: row["sampled_at"], default=None)
+
+
+def rounded(lag: int | None) -> int | None:
+    """To six bits."""
+    if lag is None:
+        return None
+    shift = max(lag.bit_length() - 6, 0)
+    return round(lag / 2**shift) << shift
 
 
 def known(rows: Iterable[Row], name: str) -> list[Any]:
