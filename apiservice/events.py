@@ -7,7 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from uuid import uuid4
 
@@ -75,14 +75,17 @@ class _Waiting:
     regarded: Regarded
     text: EventText
     name: str
-    is_repeatable: bool
-    """Whether an Event of this name that exists already gets another occurrence."""
+    at: datetime
+    """When it was noticed."""
+    since: datetime | None = None
+    """An Event of this name that exists already, and last occurred before this time, gets another occurrence."""
 
 
 class Events(Repeating):
     """Any thread may call `post`, `post_state` and `post_change`. `create` posts a document to a path and returns
-    whether there was none of its name; `merge` changes the object at a path; both raise AdapterError. `count` receives
-    the reason of each Event, whether it can be posted or not."""
+    whether there was none of its name; `merged` changes the object at a path and returns it, or None if it has another
+    resource version than the change; both raise AdapterError. `count` receives the reason of each Event that was
+    posted or could not be; not of those that existed already."""
 
     def __init__(
         self,
@@ -90,31 +93,35 @@ class Events(Repeating):
         instance: str,
         monotonic: Callable[[], float] = clock.monotonic,
         count: Callable[[str], None] = lambda _: None,
-        merge: Callable[[str, Json], bool] = lambda _, __: True,
+        merged: Callable[[str, Json], Json | None] = lambda _, __: None,
         conditions: Conditions | None = None,
+        wall: Callable[[], float] = clock.time,
     ) -> None:
         super().__init__("events", is_nice=True)
         self._count = count
-        self._create, self._merge, self._instance, self._monotonic = create, merge, instance, monotonic
+        self._create, self._merged, self._instance = create, merged, instance
+        self._monotonic, self._wall = monotonic, wall
         self._conditions = conditions or Conditions()
         self._waiting: deque[_Waiting] = deque(maxlen=MOST_WAITING)
         self._latest: LRUCache[tuple[Regarded, str], EventText] = LRUCache(MOST_REMEMBERED)
-        self._occurrences: LRUCache[str, int] = LRUCache(MOST_REMEMBERED)
-        """Of each Event that came again, by its name."""
         self._allowance, self._counted_at = float(BURST), monotonic()
 
     def post(self, regarded: Regarded, text: EventText) -> None:
-        self._add(_Waiting(regarded, text, _name_for(regarded, uuid4().hex), is_repeatable=False))
+        self._add(regarded, text, uuid4().hex)
 
-    def post_state(self, regarded: Regarded, subject: str, text: EventText, *, is_change: bool) -> None:
-        """Posts that a subject of the object is in a state. The Event of the same state that exists already, from this
-        process or another one, is another time of a series if this is a change; otherwise it was posted before."""
+    def post_state(self, regarded: Regarded, subject: str, text: EventText, *, since: float | None) -> None:
+        """Posts that a subject of the object is in a state, once for each time that it came about.
+
+        The Event of the same state that exists already, from this process or another one, occurs again if it last
+        occurred before `since`, when the subject was in another state (seconds of the monotonic clock). None: no other
+        state is known, so the Event that exists is about this one."""
         key = hashlib.sha256("\n".join((regarded.uid, subject, text.reason)).encode()).hexdigest()
-        self._add(_Waiting(regarded, text, _name_for(regarded, key), is_repeatable=is_change))
+        self._add(regarded, text, key, since)
 
-    def _add(self, event: _Waiting) -> None:
-        self._count(event.text.reason)
-        self._waiting.append(event)
+    def _add(self, regarded: Regarded, text: EventText, key: str, since: float | None = None) -> None:
+        at = datetime.fromtimestamp(self._wall(), UTC)
+        changed = None if since is None else at - timedelta(seconds=self._monotonic() - since)
+        self._waiting.append(_Waiting(regarded, text, _name_for(regarded, key), at, changed))
         self.wake()
 
     def post_change(self, regarded: Regarded, subject: str, text: EventText | None) -> bool:
@@ -143,22 +150,36 @@ class Events(Repeating):
         self._allowance -= 1
         event = self._waiting.popleft()
         try:
-            self._send(event)
+            is_news = self._send(event)
         except AdapterError as error:
+            is_news = True
             # An Event is news, so it is not repeated.
             regarded = event.regarded
             logger.debug("Event %s of %s/%s is lost: %s", event.text.reason, regarded.namespace, regarded.name, error)
             self._note(error)
         else:
             self._conditions.holds(AUTOSCALER_EVENTS)
+        if is_news:
+            self._count(event.text.reason)
         return 0.0
 
-    def _send(self, event: _Waiting) -> None:
-        path, now = f"/apis/events.k8s.io/v1/namespaces/{event.regarded.namespace}/events", _now()
-        if not self._create(path, self._document(event, now)) and event.is_repeatable:
-            # Kubernetes counts the first one as well.
-            self._occurrences[event.name] = count = self._occurrences.get(event.name, 1) + 1
-            self._merge(f"{path}/{event.name}", {"series": {"count": count, "lastObservedTime": now}})
+    def _send(self, event: _Waiting) -> bool:
+        """Returns whether it was written: it may be known already, from here or from another replica."""
+        path = f"/apis/events.k8s.io/v1/namespaces/{event.regarded.namespace}/events"
+        if self._create(path, self._document(event)):
+            return True
+        return event.since is not None and self._repeat(f"{path}/{event.name}", event.since, event.at)
+
+    def _repeat(self, path: str, since: datetime, at: datetime) -> bool:
+        # A change of nothing: unlike a read, it needs no further right.
+        known = self._merged(path, {})
+        if known is None or _latest_of(known) >= since:
+            return False
+        # Kubernetes counts the first one as well.
+        count = (known.get("series") or {}).get("count", 1) + 1
+        version = {"resourceVersion": known["metadata"]["resourceVersion"]}
+        change = {"metadata": version, "series": {"count": count, "lastObservedTime": _text_of(at)}}
+        return self._merged(path, change) is not None
 
     def _note(self, error: AdapterError) -> None:
         """A 404 or 403 of a namespace that is gone, or goes, is about nothing else."""
@@ -168,13 +189,13 @@ class Events(Repeating):
         elif status is None or status >= 500:
             self._conditions.fails(AUTOSCALER_EVENTS, "NotPosted", NOT_POSTED, details=str(error))
 
-    def _document(self, event: _Waiting, now: str) -> Json:
+    def _document(self, event: _Waiting) -> Json:
         regarded, text = event.regarded, event.text
         return {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"name": event.name, "namespace": regarded.namespace},
-            "eventTime": now,
+            "eventTime": _text_of(event.at),
             "reportingController": REPORTER,
             "reportingInstance": self._instance,
             "action": text.action,
@@ -196,5 +217,10 @@ def _name_for(regarded: Regarded, key: str) -> str:
     return f"{regarded.name[:LONGEST_OF_NAME].rstrip('.-')}.{key[:16]}"
 
 
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+def _latest_of(event: Json) -> datetime:
+    """Returns when it last occurred."""
+    return datetime.fromisoformat((event.get("series") or {}).get("lastObservedTime") or event["eventTime"])
+
+
+def _text_of(time: datetime) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

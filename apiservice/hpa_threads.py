@@ -59,7 +59,7 @@ def writers_for(
 ) -> HpaWriters:
     """`identity` is that of this process, `service` that of all replicas of this adapter."""
     conditions = telemetry.conditions
-    events = Events(objects.create, identity, count=telemetry.count_event, merge=objects.merge, conditions=conditions)
+    events = Events(objects.create, identity, count=telemetry.count_event, merged=objects.merged, conditions=conditions)
     writes = HpaWrites(objects, events, conditions, "" if service is None else service.place)
 
     def allowed() -> bool:

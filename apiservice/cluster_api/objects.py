@@ -39,7 +39,13 @@ class ClusterObjects:
 
     def merge(self, path: str, change: Json) -> bool:
         """Changes the fields that are named. Returns False and writes nothing if another resource version is there."""
-        return self._is_written("PATCH", path, change, "application/merge-patch+json")
+        return self.merged(path, change) is not None
+
+    def merged(self, path: str, change: Json) -> Json | None:
+        """Like `merge`; returns the object as it is then, or None. Without a field, it only needs the right to patch
+        in order to read."""
+        written = self._written("PATCH", path, change, "application/merge-patch+json")
+        return None if written is None else json_object(written)
 
     def apply(self, path: str, document: Json, *, force: bool, manager: str = MANAGER) -> bool:
         """Applies on the server as this field manager. Returns False and writes nothing if another resource version is
@@ -50,13 +56,16 @@ class ClusterObjects:
         )
 
     def _is_written(self, method: str, path: str, body: object, kind: str = "application/json", **options: str) -> bool:
+        return self._written(method, path, body, kind, **options) is not None
+
+    def _written(self, method: str, path: str, body: object, kind: str, **options: str) -> bytes | None:
+        """Returns the reply; None after a conflict."""
         query = [*{"fieldManager": MANAGER, **options}.items()]
         response = send(self._client, method, path, query=query, body=body, content_type=kind)
         if response.status == 409:
             response.drain_conn()
-            return False
-        content(response)
-        return True
+            return None
+        return content(response)
 
 
 def _date_of(response: urllib3.BaseHTTPResponse) -> datetime:

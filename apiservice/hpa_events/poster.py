@@ -1,9 +1,11 @@
 """A thread that posts the states of HPAs as Events when they change: gather, decide (`states`), apply.
 
-Only one replica of the adapter posts; the others follow, so that a new leader repeats nothing."""
+Only one replica of the adapter posts; the others follow, so that a new leader repeats nothing. What its predecessor may
+have left unposted it posts again: kube-apiserver refuses what exists."""
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from adapter import clock
 from adapter.metrics.query import Metrics
@@ -15,7 +17,7 @@ from apiservice.autoscalers.asked import groups_read
 from apiservice.autoscalers.autoscaler import Autoscaler
 from apiservice.autoscalers.capper import limit_by
 from apiservice.autoscalers.hpa_writes import regarded
-from apiservice.events import Events, EventText, EventType
+from apiservice.events import MOST_WAITING, Events, EventText, EventType
 from apiservice.hpa_events.states import Course, State, next_of, states_of
 from apiservice.pods.values import PodsOf
 
@@ -27,9 +29,23 @@ AT_ONCE = 20
 """HPAs, after which other threads are let run for PAUSE_SECONDS."""
 PAUSE_SECONDS = 0.05
 ACTION = "ReadMetrics"
+HANDOVER_SECONDS = 600.0
+"""How long a change may be unposted by a leader that has ended: its longest queue takes 500 s, and its Lease 15 s."""
 
 _Key = tuple[str, str, str]
 """Namespace, name and uid of an HPA. The uid tells apart an HPA and one that was created later under the same name."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A state that must be reported; times in seconds of the monotonic clock."""
+
+    hpa: Autoscaler
+    subject: str
+    text: EventText
+    at: float
+    since: float | None
+    """When the subject was in another state; None: it is not known to have been."""
 
 
 class HpaEvents(Repeating):
@@ -48,6 +64,8 @@ class HpaEvents(Repeating):
         self._is_allowed, self._is_leader = is_allowed, is_leader
         self._events, self._monotonic = events, monotonic
         self._courses: dict[_Key, dict[str, Course]] = {}
+        self._unposted: deque[_Change] = deque(maxlen=MOST_WAITING)
+        """Those of the last HANDOVER_SECONDS in which this replica was no leader, in order."""
         self._waiting: list[Autoscaler] = []
         """Those of this round that were not looked at yet."""
         self._groups: Mapping[str, Sequence[GroupLine]] = {}
@@ -63,6 +81,7 @@ class HpaEvents(Repeating):
         """Looks at a few HPAs; returns the seconds until the next ones."""
         if not self._is_allowed():
             self._courses, self._waiting, self._round_at = {}, [], float("-inf")
+            self._unposted.clear()
             return IDLE_SECONDS
         if not self._waiting:
             now = self._monotonic()
@@ -70,8 +89,9 @@ class HpaEvents(Repeating):
                 return self._round_at - now
             self._begin_round(now)
         for hpa in self._waiting[:AT_ONCE]:
-            self._look(hpa)
+            self._unposted.extend(self._changes_of(hpa))
         del self._waiting[:AT_ONCE]
+        self._post()
         return PAUSE_SECONDS
 
     def _begin_round(self, now: float) -> None:
@@ -80,7 +100,7 @@ class HpaEvents(Repeating):
         self._courses = {key: self._courses.get(key, {}) for key in map(_key, self._waiting)}
         self._groups = _lines(self._metrics(), self._waiting)
 
-    def _look(self, hpa: Autoscaler) -> None:
+    def _changes_of(self, hpa: Autoscaler) -> Iterator[_Change]:
         metrics, courses, now = self._metrics(), self._courses[_key(hpa)], self._monotonic()
         values = [value_of(metric, hpa.namespace, metrics, self._pods_in) for metric in hpa.metrics]
         most = limit_by(metrics, hpa, CapWish(), 1).replicas
@@ -88,9 +108,18 @@ class HpaEvents(Repeating):
         for subject, state in states_of(hpa, values, most, groups).items():
             before = courses.get(subject)
             courses[subject], must_be_reported = next_of(before, state, now)
-            if must_be_reported and self._is_leader():
-                is_change = before is not None and not before.is_new
-                self._events.post_state(regarded(hpa), subject, _text_of(state), is_change=is_change)
+            if must_be_reported:
+                since = None if before is None or before.is_new else before.reported_at
+                yield _Change(hpa, subject, _text_of(state), now, since)
+
+    def _post(self) -> None:
+        too_old = self._monotonic() - HANDOVER_SECONDS
+        while self._unposted and self._unposted[0].at < too_old:
+            self._unposted.popleft()
+        while self._unposted and self._is_leader():
+            change = self._unposted.popleft()
+            if _key(change.hpa) in self._courses:
+                self._events.post_state(regarded(change.hpa), change.subject, change.text, since=change.since)
 
     def _readable_groups(self, hpa: Autoscaler, metrics: Metrics) -> Iterator[GroupLine]:
         for read in groups_read(hpa, metrics.named_groups):

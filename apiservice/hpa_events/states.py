@@ -1,7 +1,7 @@
 """Decides which states of an HPA are worth an Event. Pure: nothing here reads the cluster or posts."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from adapter.overview.explanation import decimal
 from adapter.overview.lines import Attention, GroupLine
@@ -30,6 +30,8 @@ class Course:
     """In seconds of the monotonic clock."""
     reported: str = ""
     """The latest reason that has lasted; empty: none has yet."""
+    reported_at: float = 0.0
+    """When it had lasted, in the same seconds."""
 
     @property
     def is_new(self) -> bool:
@@ -42,10 +44,11 @@ def next_of(before: Course | None, state: State, now: float) -> tuple[Course, bo
     A state in which nothing is wrong is reported only after one in which something was."""
     course = before or Course(state.reason, now)
     if course.reason != state.reason:
-        course = Course(state.reason, now, course.reported)
+        course = replace(course, reason=state.reason, since=now)
     if course.reported == state.reason or now - course.since < SETTLED_SECONDS:
         return course, False
-    return Course(state.reason, course.since, state.reason), state.is_wrong or not course.is_new
+    reported = replace(course, reported=state.reason, reported_at=now)
+    return reported, state.is_wrong or not course.is_new
 
 
 def states_of(

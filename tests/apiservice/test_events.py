@@ -1,6 +1,8 @@
 """Events about HPAs: what they contain, how many there are, and that nothing waits for them."""
 
+import copy
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,21 +24,31 @@ def text(note: str = "no work for 300 s") -> EventText:
 class Server:
     def __init__(self) -> None:
         self.created: list[tuple[str, dict[str, Any]]] = []
-        self.merged: list[int] = []
+        self.counts: list[int] = []
+        """Of the Events that occurred again, in order."""
         self.trouble: Exception | None = None
+        self.before_merge: Callable[[], object] = int
+        """What others do just before a change."""
 
     def create(self, path: str, document: dict[str, Any]) -> bool:
         if self.trouble:
             raise self.trouble
         if document["metadata"]["name"] in self.names:
             return False
-        self.created.append((path, document))
+        self.created.append((path, {**document, "metadata": {**document["metadata"], "resourceVersion": "1"}}))
         return True
 
-    def merge(self, path: str, change: dict[str, Any]) -> bool:
-        assert path.rpartition("/")[2] in self.names
-        self.merged.append(change["series"]["count"])
-        return True
+    def merged(self, path: str, change: dict[str, Any]) -> dict[str, Any] | None:
+        (kept,) = (each for _, each in self.created if each["metadata"]["name"] == path.rpartition("/")[2])
+        if change:
+            self.before_merge()
+            assert set(change) == {"metadata", "series"}
+            if change["metadata"]["resourceVersion"] != kept["metadata"]["resourceVersion"]:
+                return None
+            kept["series"] = change["series"]
+            kept["metadata"]["resourceVersion"] += "1"
+            self.counts.append(change["series"]["count"])
+        return copy.deepcopy(kept)
 
     @property
     def names(self) -> list[str]:
@@ -64,7 +76,7 @@ def events(server: Server, clock: FixedClock) -> Events:
 
 def events_of(server: Server, clock: FixedClock, conditions: Conditions | None = None) -> Events:
     """A process that has posted nothing yet."""
-    return Events(server.create, "pod-1", clock, merge=server.merge, conditions=conditions)
+    return Events(server.create, "pod-1", clock, merged=server.merged, conditions=conditions, wall=clock)
 
 
 def post_all(events: Events, clock: FixedClock, seconds: float) -> None:
@@ -170,30 +182,81 @@ def test_events_are_counted_by_their_reason_whether_they_can_be_posted_or_not(
     events.post(HPA, text())
     events.post_change(HPA, "zero", text())
     events.post_change(HPA, "zero", text())
+    post_all(events, clock, 0)
 
     assert counted == ["ScaledToZero", "ScaledToZero"]
+
+
+def test_an_event_that_exists_already_is_not_counted(server: Server, clock: FixedClock) -> None:
+    counted: list[str] = []
+    for _ in range(2):
+        events = Events(server.create, "pod-1", clock, counted.append)
+        events.post_state(HPA, "metric 0", text(), since=None)
+        post_all(events, clock, 0)
+
+    assert counted == ["ScaledToZero"]
 
 
 def test_a_state_that_another_process_has_posted_is_not_posted_again(server: Server, clock: FixedClock) -> None:
     for _ in range(2):
         events = events_of(server, clock)
-        events.post_state(HPA, "metric 0", text(), is_change=False)
-        events.post_state(OTHER, "metric 0", text(), is_change=False)
-        events.post_state(HPA, "metric 1", text(), is_change=False)
+        events.post_state(HPA, "metric 0", text(), since=None)
+        events.post_state(OTHER, "metric 0", text(), since=None)
+        events.post_state(HPA, "metric 1", text(), since=None)
         post_all(events, clock, 0)
 
     assert len(set(server.names)) == len(server.created) == 3
-    assert server.merged == []
+    assert server.counts == []
 
 
-def test_a_state_that_comes_again_is_another_time_of_its_event(
-    events: Events, server: Server, clock: FixedClock
+def test_a_state_that_comes_again_is_another_time_of_its_event_whoever_posts_it(
+    server: Server, clock: FixedClock
 ) -> None:
     for _ in range(3):
-        events.post_state(HPA, "metric 0", text(), is_change=True)
+        events = events_of(server, clock)
+        events.post_state(HPA, "metric 0", text(), since=clock.seconds - 30)
         post_all(events, clock, 0)
+        clock.seconds += 60
 
-    assert (len(server.created), server.merged) == (1, [2, 3])
+    assert (len(server.created), server.counts) == (1, [2, 3])
+
+
+def test_the_same_time_of_a_state_is_posted_once_by_two_processes(server: Server, clock: FixedClock) -> None:
+    changed_at = (clock.seconds - 30, clock.seconds + 90)
+    for since in changed_at:
+        clock.seconds = since + 30
+        for _ in range(2):
+            events = events_of(server, clock)
+            events.post_state(HPA, "metric 0", text(), since=since)
+            post_all(events, clock, 0)
+            clock.seconds += 20
+
+    assert (len(server.created), server.counts) == (1, [2])
+
+
+def test_two_processes_that_post_at_the_same_moment_count_once(server: Server, clock: FixedClock) -> None:
+    first, second = events_of(server, clock), events_of(server, clock)
+    first.post_state(HPA, "metric 0", text(), since=None)
+    post_all(first, clock, 60)
+    for each in (first, second):
+        each.post_state(HPA, "metric 0", text(), since=clock.seconds - 30)
+
+    def meanwhile() -> None:
+        server.before_merge = int
+        post_all(second, clock, 0)
+
+    server.before_merge = meanwhile
+    post_all(first, clock, 0)
+
+    assert (len(server.created), server.counts) == (1, [2])
+
+
+def test_an_event_has_the_time_at_which_it_was_noticed(events: Events, server: Server, clock: FixedClock) -> None:
+    for number in range(BURST + 1):
+        events.post(HPA, text(str(number)))
+    post_all(events, clock, 60)
+
+    assert {document["eventTime"] for _, document in server.created} == {"1970-01-01T00:16:40.000000Z"}
 
 
 def refused(status: int | None, said: str = "cannot create resource") -> tuple[str, str]:

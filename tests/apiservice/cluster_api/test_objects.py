@@ -100,6 +100,7 @@ def test_each_kind_of_write_sends_the_object_once_encoded(objects: ClusterObject
     assert server.asked == ("PUT", "/x?fieldManager=kafka-lag-adapter", "application/json", document)
     assert objects.merge("/x", document)
     assert server.asked == ("PATCH", "/x?fieldManager=kafka-lag-adapter", "application/merge-patch+json", document)
+    assert objects.merged("/x", {}) == {"kind": "Secret", "message": "as the test says"}
     assert objects.apply("/x", document, force=False)
     query = "fieldManager=kafka-lag-adapter&force=false"
     assert server.asked == ("PATCH", f"/x?{query}", "application/apply-patch+yaml", document)
@@ -110,6 +111,7 @@ def test_a_conflict_is_no_error_and_no_success(objects: ClusterObjects, server: 
 
     assert not objects.replace("/x", {})
     assert not objects.merge("/x", {})
+    assert objects.merged("/x", {}) is None
     assert not objects.apply("/x", {}, force=True)
     assert server.connections == 1
 

@@ -1,5 +1,6 @@
 """Events about HPAs: which HPA gets which, from metrics as they are, and which replica posts them."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,7 +9,7 @@ from adapter.metrics.definitions import SERVED
 from adapter.metrics.query import Metrics
 from apiservice.autoscalers.autoscaler import Autoscaler, autoscaler_of
 from apiservice.events import Events
-from apiservice.hpa_events.poster import AT_ONCE, LOOK_SECONDS, HpaEvents
+from apiservice.hpa_events.poster import AT_ONCE, HANDOVER_SECONDS, LOOK_SECONDS, HpaEvents
 from apiservice.hpa_events.states import SETTLED_SECONDS
 from tests.support.kubernetes.fakes import FixedClock
 from tests.support.kubernetes.hpas import external, hpa
@@ -36,27 +37,36 @@ class World:
     rows: Mapping[Key, Row] = field(default_factory=lambda: ROWS)
     parts: Mapping[str, object] = field(default_factory=dict)
     is_allowed: bool = True
-    is_leader: bool = True
+    leader: int | None = 0
+    """The number of the replica that holds the Lease; None: nobody does."""
     kept: dict[str, dict[str, Any]] = field(default_factory=dict)
     clock: FixedClock = field(default_factory=FixedClock)
     again: list[str] = field(default_factory=list)
     """The reasons of Events that came another time."""
+    running: dict[int, tuple[HpaEvents, Events]] = field(default_factory=dict)
+    """The replicas, by their number."""
 
     def __post_init__(self) -> None:
         self.begin()
 
-    def begin(self) -> None:
+    def begin(self, number: int = 0) -> None:
         """Starts a process, which remembers nothing."""
-        self.events = Events(self.create, "pod-1", self.clock, merge=self.merge)
-        self.process = HpaEvents(
+        events = Events(self.create, f"pod-{number}", self.clock, merged=self.merged, wall=self.clock)
+        states = HpaEvents(
             lambda: self.hpas,
             self.metrics,
             lambda _: None,
             lambda: self.is_allowed,
-            lambda: self.is_leader,
-            self.events,
+            lambda: self.leader == number,
+            events,
             self.clock,
         )
+        self.running[number] = states, events
+
+    def end(self, number: int) -> None:
+        """The replica ends without a trace, and the others have not noticed yet."""
+        del self.running[number]
+        self.leader = None
 
     def metrics(self) -> Metrics:
         given = settings(**self.parts)
@@ -64,21 +74,29 @@ class World:
 
     def create(self, path: str, document: dict[str, Any]) -> bool:
         assert path == f"/apis/events.k8s.io/v1/namespaces/{document['regarding']['namespace']}/events"
+        document["metadata"]["resourceVersion"] = "1"
         name = document["metadata"]["name"]
         return self.kept.setdefault(name, document) is document
 
-    def merge(self, path: str, _: dict[str, Any]) -> bool:
-        self.again.append(self.kept[path.rpartition("/")[2]]["reason"])
-        return True
+    def merged(self, path: str, change: dict[str, Any]) -> dict[str, Any]:
+        kept = self.kept[path.rpartition("/")[2]]
+        if change:
+            kept["series"] = change["series"]
+            self.again.append(kept["reason"])
+        return copy.deepcopy(kept)
 
     def pass_time(self, seconds: float = SETTLED_SECONDS + 2 * LOOK_SECONDS) -> Posted:
         """Returns all that has been posted so far."""
         end = self.clock.seconds + seconds
         while self.clock.seconds < end:
-            self.clock.seconds += self.process.turn()
-            while self.events.turn() == 0:
-                pass
+            self.clock.seconds += min(self._turn(*each) for each in self.running.values())
         return [(each["regarding"]["name"], each["reason"]) for each in self.kept.values()]
+
+    def _turn(self, states: HpaEvents, events: Events) -> float:
+        pause = states.turn()
+        while events.turn() == 0:
+            pass
+        return pause
 
 
 def test_an_hpa_on_an_unknown_group_gets_one_event_that_is_about_it() -> None:
@@ -118,11 +136,80 @@ def test_after_a_restart_nothing_is_posted_again() -> None:
     assert (world.kept, world.again) == (before, [])
 
 
-def test_only_the_leader_posts_and_its_successor_repeats_nothing() -> None:
-    world = World([consumer("one", "biling")], is_leader=False)
+def test_without_a_leader_nothing_is_posted() -> None:
+    world = World([consumer("one", "biling")], leader=None)
+
     assert world.pass_time() == []
 
-    world.is_leader = True
+
+def replicas(*hpas: Autoscaler) -> World:
+    """Two, of which 0 is the leader."""
+    world = World(hpas)
+    world.begin(1)
+    return world
+
+
+def test_the_successor_repeats_nothing_that_the_leader_has_posted() -> None:
+    world = replicas(consumer("one", "late"))
+    world.pass_time()
+    world.rows = {**ROWS, ("late", "orders", 0): row(0, 5)}
+    world.pass_time()
+    world.rows = ROWS
+    posted = world.pass_time()
+    assert (posted, world.again) == ([("one", "GroupUnknown"), ("one", "ValueServed")], ["GroupUnknown"])
+
+    world.end(0)
+    world.leader = 1
+
+    assert world.pass_time(HANDOVER_SECONDS) == posted
+    assert world.again == ["GroupUnknown"]
+
+
+def test_the_successor_posts_what_has_changed_while_there_was_no_leader() -> None:
+    world = replicas(consumer("one", "late"))
+    world.end(0)
+    assert world.pass_time() == []
+    world.rows = {**ROWS, ("late", "orders", 0): row(0, 5)}
+    world.leader = 1
+
+    assert world.pass_time() == [("one", "GroupUnknown"), ("one", "ValueServed")]
+    assert world.again == []
+
+
+def test_the_successor_counts_what_has_come_back_while_there_was_no_leader() -> None:
+    world = replicas(consumer("one", "late"))
+    world.pass_time()
+    world.rows = {**ROWS, ("late", "orders", 0): row(0, 5)}
+    world.pass_time()
+    world.end(0)
+    world.rows = ROWS
+    world.pass_time()
+    assert world.again == []
+    world.leader = 1
+    world.pass_time()
+
+    assert world.again == ["GroupUnknown"]
+
+
+def test_a_successor_leaves_out_what_is_long_past() -> None:
+    """The leader has posted it, and kube-apiserver may have dropped it since."""
+    world = replicas(consumer("one", "biling"))
+    world.pass_time(2 * HANDOVER_SECONDS)
+    world.kept.clear()
+    world.end(0)
+    world.leader = 1
+
+    assert world.pass_time() == []
+
+
+def test_a_successor_posts_nothing_about_an_hpa_that_was_deleted() -> None:
+    world = replicas(consumer("one", "biling"))
+    world.end(0)
+    world.pass_time()
+    world.hpas = []
+    world.pass_time(2 * LOOK_SECONDS)
+    world.leader = 1
+
     assert world.pass_time() == []
 
 
