@@ -171,7 +171,8 @@ def _own_names() -> tuple[str, ...]:
 
 
 def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str, asked_to_end: threading.Event) -> bool:
-    """Serves until a signal; returns whether a thread still waits for the history's location or the upstream."""
+    """Serves until a signal; returns whether a thread still waits for the history's location or the upstream, or makes
+    a page."""
     settings, client, tls, conditions = prepared.settings, prepared.client, prepared.tls, telemetry.conditions
     conditions.expect(LISTENING, AUTHENTICATION_SETTINGS, SERVING_CERTIFICATE)
     telemetry.certificate_end.labels("serving").set_function(tls.ends_at)
@@ -249,7 +250,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str,
     end_of_collecting.join()
     metrics.memory.stop(MEMORY_STOP_SECONDS)
     logger.info("stopped")
-    return any(each is not None and each.is_hanging for each in (*upstreams, history, recall, patterns))
+    return any(each is not None and each.is_hanging for each in (*upstreams, history, recall, patterns, page))
 
 
 class _Part(Protocol):

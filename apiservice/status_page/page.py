@@ -22,6 +22,7 @@ from apiservice.status_page.drawing import Drawing, drawn, span_of
 
 MOST_GROUPS = 300
 MOST_HPAS = 200
+MOST_HPAS_OF_GROUP = 5
 DOT_SEGMENTS = {".", ".."}
 """Names that no browser leaves in a path."""
 AS_EXPECTED = {
@@ -42,7 +43,9 @@ class GroupRow:
     link: str
     """Where the group is explained; empty if it has no address."""
     hpas: tuple[HpaLine, ...]
-    """Those that read its metrics, of those that the page shows."""
+    """The first MOST_HPAS_OF_GROUP that read its metrics, of those that the page shows."""
+    more_hpas: int
+    """How many others read them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +103,22 @@ def page_of(sources: Sources, namespace: str | None = None) -> Page:
     lines = lines_of(known)
     asking = _in_order([each for each in sources.autoscalers if namespace in {None, each.namespace}], lines, metrics)
     shown = {each.place: line_of(each, metrics, sources.pods_in) for each in asking[:MOST_HPAS]}
-    of_groups = _by_group(asking[:MOST_HPAS], metrics)
+    of_groups = _by_group(asking, metrics)
     counted = Counter(line.attention for line in lines)
     span = span_of(sources.trends.at, now)
     several = len(sources.settings.clusters) > 1
 
     def row_of(line: GroupLine) -> GroupRow:
         hpas = [*of_groups[line.cluster, line.group], *of_groups[None, line.group]]
+        places = list(dict.fromkeys(each.place for each in hpas))
+        first = [shown[place] for place in places[:MOST_HPAS_OF_GROUP] if place in shown]
         return GroupRow(
             line=line,
             cells=dict(zip(HEADINGS, cells_of(line, names_cluster=several), strict=True)),
             trend=_trend(sources.trends, line, now, span),
             link=_link(line, namespace),
-            hpas=tuple(shown[place] for place in dict.fromkeys(each.place for each in hpas)),
+            hpas=tuple(first),
+            more_hpas=len(places) - len(first),
         )
 
     return Page(

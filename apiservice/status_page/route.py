@@ -1,8 +1,8 @@
 """The routes of the HTTPS port: pages are made in a thread of their own, and reused for whoever asks soon after."""
 
 import asyncio
+import threading
 from concurrent.futures import ThreadPoolExecutor
-from time import sleep
 
 from cachetools import TTLCache
 from fastapi import APIRouter, Response
@@ -48,6 +48,10 @@ class StatusPage:
         self._replica, self._version, self._pods_in = replica, version, pods_in
         self._trends = TrendsFollower(lambda: metrics.current)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="status-page")
+        self._working, self._stopping = threading.Lock(), threading.Event()
+        """The lock is held while the thread rests or makes a page."""
+        self.is_hanging = False
+        """After `stop`: whether a page is still being made."""
         self._pages: SingleFlight[str | None, Response] = SingleFlight()
         self._reused: TTLCache[str | None, tuple[Settings, Response]] = TTLCache(
             MOST_REUSED, REUSED_SECONDS, timer=clock.monotonic
@@ -65,8 +69,14 @@ class StatusPage:
         self._trends.start()
 
     def stop(self, timeout_seconds: float) -> None:
+        """Drops pages that have not begun; waits until then for the one that is being made."""
+        ends_at = clock.monotonic() + timeout_seconds
+        self._stopping.set()
+        self._thread.shutdown(wait=False, cancel_futures=True)
         self._trends.stop(timeout_seconds)
-        self._thread.shutdown(cancel_futures=True)
+        self.is_hanging = not self._working.acquire(timeout=max(ends_at - clock.monotonic(), 0.0))
+        if not self.is_hanging:
+            self._working.release()
 
     async def _for_everything(self) -> Response:
         return await self._page(None)
@@ -92,12 +102,14 @@ class StatusPage:
             self.under_way -= 1
 
     def _make(self, namespace: str | None) -> Response:
-        sleep(max(self._rested_at - clock.monotonic(), 0.0))
-        began = clock.monotonic()
-        response = self._html(namespace)
-        worked = clock.monotonic() - began
-        self._rested_at = began + worked + min(REST * worked, LONGEST_REST_SECONDS)
-        return response
+        with self._working:
+            if self._stopping.wait(max(self._rested_at - clock.monotonic(), 0.0)):
+                raise TooManyReaders("this replica ends")
+            began = clock.monotonic()
+            response = self._html(namespace)
+            worked = clock.monotonic() - began
+            self._rested_at = began + worked + min(REST * worked, LONGEST_REST_SECONDS)
+            return response
 
     def _html(self, namespace: str | None) -> Response:
         # Loaded with the first page, because Jinja2 takes 2 MB.

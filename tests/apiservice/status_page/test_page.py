@@ -11,7 +11,7 @@ from adapter.cluster.groups import MemberCount
 from adapter.conditions import LISTENING, VALUES, Conditions
 from adapter.overview.lines import OTHERS, Attention
 from adapter.overview.trends import LagTrends
-from apiservice.status_page.page import MOST_GROUPS, MOST_HPAS, Page, page_of
+from apiservice.status_page.page import MOST_GROUPS, MOST_HPAS, MOST_HPAS_OF_GROUP, Page, page_of
 from apiservice.status_page.rendering import html_of, security_policy, shown
 from tests.support.kubernetes.hpas import external, hpa
 from tests.support.samples import NEVER_READ, NOW, Key, Row, cluster, row, settings, view
@@ -171,6 +171,20 @@ def test_more_groups_and_hpas_than_a_page_has_are_left_out_in_words() -> None:
 
     assert "These are the 300 most urgent of 307 groups" in words
     assert "These are 200 of 201 HPAs" in words
+
+
+def test_of_many_hpas_of_a_group_its_line_has_the_first_and_how_many_more_there_are() -> None:
+    rows: dict[Key, Row] = {("billing", "orders", 0): row(0, 5), ("mail", "orders", 0): row(0, 1)}
+    of_billing = (hpa(f"h{number:03}", external(group="billing")) for number in range(MOST_HPAS + 1))
+    made = page(rows, hpas=autoscalers(*of_billing, hpa("m", external(group="mail"))))
+
+    assert [(len(each.hpas), each.more_hpas) for each in made.rows] == [
+        (MOST_HPAS_OF_GROUP, MOST_HPAS + 1 - MOST_HPAS_OF_GROUP),
+        (0, 1),
+    ]
+    words = text(made)
+    assert "shop/h003 1 → 2 shop/h004 1 → 2 and 196 more" in words
+    assert "mail state unknown, members unknown, 1 partition 1 known once, so far - - - 1 more" in words
 
 
 def test_several_clusters_are_told_apart() -> None:

@@ -148,13 +148,51 @@ def test_who_asks_at_the_same_time_shares_a_page_and_one_page_too_many_is_refuse
 
 def test_the_thread_rests_before_the_next_page(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(route, "sleep", slept.append)
+
+    class Stopping(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            slept.append(timeout or 0.0)
+            return False
+
+    monkeypatch.setattr(door.page, "_stopping", Stopping())
     monkeypatch.setattr(route, "REST", 1e9)
     monkeypatch.setattr(route, "LONGEST_REST_SECONDS", 3600.0)
 
     assert [door.get(path).code for path in ("/status", AS_PAGE)] == [200, 200]
     assert slept[0] == 0.0
     assert 0.0 < slept[1] <= 3600.0
+
+
+def test_the_end_waits_for_a_page_no_longer_than_it_may(door: Door) -> None:
+    door.gate.clear()
+
+    async def stop() -> bool:
+        reader = asyncio.create_task(door.asked("GET", "/status"))
+        while not door.threads:
+            await asyncio.sleep(0.001)
+        await asyncio.to_thread(door.page.stop, 0.01)
+        is_hanging = door.page.is_hanging
+        door.gate.set()
+        assert (await reader).code == 200
+        return is_hanging
+
+    assert asyncio.run(stop())
+
+
+def test_the_end_does_not_wait_for_the_rest(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(route, "REST", 1e9)
+    monkeypatch.setattr(route, "LONGEST_REST_SECONDS", 3600.0)
+    door.get("/status")
+
+    async def stop() -> int:
+        reader = asyncio.create_task(door.asked("GET", AS_PAGE))
+        while not door.page.under_way:
+            await asyncio.sleep(0.001)
+        await asyncio.to_thread(door.page.stop, 120.0)
+        return (await reader).code
+
+    assert asyncio.run(stop()) == 503
+    assert not door.page.is_hanging
 
 
 def pages_made(door: Door) -> int:
