@@ -2,21 +2,18 @@
 
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 
-from local.adapter import EXTERNAL_METRICS, Adapter, process
+from local.adapter import EXTERNAL_METRICS, Adapter
 from local.manifests.check import MANIFESTS, load
-from local.manifests.shipped import NAME
-from local.processes import free_port, wait_until
+from local.processes import wait_until
 from tests.support.real.asleep import WAIT_SECONDS, Stage, consumer
 
-LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAME}/leases/{NAME}-leader"
 HASTY = (
     "from apiservice.cluster_api import lease; "
     "lease.DURATION_SECONDS, lease.DEADLINE_SECONDS, lease.RETRY_SECONDS = 8.0, 6.0, 0.3; "
     "from apiservice.__main__ import main; main()"
 )
+PROGRAM = (sys.executable, "-c", HASTY)
 
 
 def test_a_process_that_is_killed_after_any_write_leaves_what_the_next_one_can_continue(stage: Stage) -> None:
@@ -39,25 +36,6 @@ def test_a_process_that_is_killed_after_any_write_leaves_what_the_next_one_can_c
             one.wait_for(1, is_marked=False)
 
 
-@contextmanager
-def replicas(stage: Stage) -> Iterator[list[Adapter]]:
-    """Two that share the Lease."""
-    with ExitStack() as stack:
-        yield [
-            stack.enter_context(
-                process(
-                    stage.home / f"replica-{number}",
-                    stage.settings(scaleToZero=True),
-                    stage.kubeconfig,
-                    port=free_port(),
-                    service=f"{NAME}/{NAME}",
-                    program=(sys.executable, "-c", HASTY),
-                )
-            )
-            for number in range(2)
-        ]
-
-
 def whose_log_says(text: str, running: list[Adapter]) -> Adapter:
     """Waits for the line, which a replica writes after it has acted."""
     found: list[Adapter] = []
@@ -71,32 +49,13 @@ def whose_log_says(text: str, running: list[Adapter]) -> Adapter:
     return one
 
 
-def transitions(stage: Stage) -> int:
-    """How often the Lease has had another holder."""
-    return int(stage.plane.get(LEASE)["spec"].get("leaseTransitions", 0))
-
-
-def leader_of(running: list[Adapter], stage: Stage) -> tuple[Adapter, int]:
-    """The replica that holds the Lease, and the transitions that made it the holder."""
-    found: list[tuple[Adapter, int]] = []
-
-    def is_one() -> bool:
-        before = transitions(stage)
-        holders = [one for one in running if "held by this replica" in one.get_plain("/readyz?verbose")[1].decode()]
-        found[:] = [(one, before) for one in holders]
-        return len(holders) == 1 and transitions(stage) == before
-
-    wait_until(is_one, "one leader", WAIT_SECONDS)
-    return found[0]
-
-
 def test_only_the_holder_of_the_lease_acts_and_the_next_one_wakes_what_sleeps(stage: Stage) -> None:
-    with consumer(stage, "leased") as one, replicas(stage) as running:
-        holder, before = leader_of(running, stage)
+    with consumer(stage, "leased") as one, stage.replicas(PROGRAM, scaleToZero=True) as running:
+        holder, before = stage.leader_of(running)
         one.wait_for(0, is_marked=True)
         leader = whose_log_says("scaled Deployment leased from 1 to 0", running)
         # A Lease that lasts so briefly may change hands on a busy machine.
-        assert leader is holder or transitions(stage) > before
+        assert leader is holder or stage.transitions() > before
         wait_until(
             lambda: one.events() == ["ScaledToZero"], "the Event, which the frozen one could not post", WAIT_SECONDS
         )

@@ -16,9 +16,11 @@ from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, produce
 from local.kubernetes.control_plane import ControlPlane, Manifest
 from local.manifests.check import MANIFESTS, load
+from local.manifests.shipped import NAME
 from local.processes import free_port, wait_until
 
 METRIC = "kafka_consumergroup_lag"
+LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAME}/leases/{NAME}-leader"
 INTERVAL_SECONDS = 1.0
 COOLDOWN_SECONDS = 3
 WAIT_SECONDS = 180.0
@@ -74,6 +76,41 @@ class Stage:
             program=program,
         ) as running:
             yield running
+
+    @contextlib.contextmanager
+    def replicas(self, program: Sequence[str], **autoscalers: bool) -> Iterator[list[Adapter]]:
+        """Runs two that share the Lease; `autoscalers` as for `adapter`. kube-apiserver reads from neither."""
+        with contextlib.ExitStack() as stack:
+            yield [
+                stack.enter_context(
+                    process(
+                        self.home / f"replica-{next(_numbers)}",
+                        self.settings(**autoscalers),
+                        self.kubeconfig,
+                        port=free_port(),
+                        service=f"{NAME}/{NAME}",
+                        program=program,
+                    )
+                )
+                for _ in range(2)
+            ]
+
+    def transitions(self) -> int:
+        """How often the Lease has had another holder."""
+        return int(self.plane.get(LEASE)["spec"].get("leaseTransitions", 0))
+
+    def leader_of(self, running: Sequence[Adapter]) -> tuple[Adapter, int]:
+        """Returns the replica that holds the Lease, and the transitions that made it the holder."""
+        found: list[tuple[Adapter, int]] = []
+
+        def is_one() -> bool:
+            before = self.transitions()
+            holders = [one for one in running if "held by this replica" in one.get_plain("/readyz?verbose")[1].decode()]
+            found[:] = [(one, before) for one in holders]
+            return len(holders) == 1 and self.transitions() == before
+
+        wait_until(is_one, "one leader", WAIT_SECONDS)
+        return found[0]
 
     def status_when_killed_after(self, writes: int) -> int | None:
         """Returns the status with which the adapter has ended, once it was seen to live."""
