@@ -14,6 +14,7 @@ import urllib3
 import yaml
 
 from local.downloads import cached
+from local.manifests.check import MANIFESTS, read
 from local.processes import Process, RigError, free_port, start, wait_until
 from local.steps import run_step
 
@@ -67,6 +68,16 @@ def prometheus(home: Path, jobs: Sequence[Mapping[str, Any]], rules: Path | None
         running = Prometheus(process, f"http://127.0.0.1:{port}")
         wait_until(lambda: _is_ready(running), "Prometheus", START_TIMEOUT_SECONDS, alive=[process])
         yield running
+
+
+def shipped_alerts(folder: Path) -> Path:
+    """Returns the shipped alerts in a file of the folder; they do not wait until they fire."""
+    spec = read(MANIFESTS / "monitoring/prometheus-rule.yaml")["spec"]
+    for rule in (rule for group in spec["groups"] for rule in group["rules"]):
+        rule.pop("for", None)
+    file = folder / "alerts.yml"
+    file.write_text(yaml.safe_dump(spec))
+    return file
 
 
 def problems_of_metrics(text: bytes) -> str:

@@ -4,15 +4,15 @@ docs/operate.md shows what it prints. Everything runs on 127.0.0.1 and ends with
 
 import contextlib
 import re
+import shlex
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from local.adapter import Adapter, adapter, installed
 from local.certificates import Pair, new_authority
@@ -20,16 +20,24 @@ from local.kafka.broker import Kafka, kafka
 from local.kafka.security import MECHANISM, Login
 from local.kafka.tools import commit, create_topic, produce
 from local.kubernetes.control_plane import ControlPlane, control_plane
-from local.manifests.check import MANIFESTS
 from local.manifests.shipped import NAME
 from local.processes import scratch, start, wait_until
-from local.prometheus import Prometheus, prometheus
+from local.prometheus import Prometheus, prometheus, shipped_alerts
 
 GROUP, TOPIC, PLACE = "billing", "orders", "shop"
 PARTITIONS, MESSAGES, COMMITTED = 6, 2000, 40
 WAIT_SECONDS = 180.0
 LOG_LINES = 6
-RULE = MANIFESTS / "monitoring/prometheus-rule.yaml"
+FILES = "--config settings.yaml --kubeconfig kubeconfig"
+TOP, EXPLAIN, DOCTOR = "top --config settings.yaml --once", f"explain {GROUP} {FILES}", f"doctor {FILES}"
+WATCHED = "--after 75s"
+"""For longer than a group must stand still to be stuck."""
+COMMANDS = {
+    "A group stops consuming": (f"{TOP} {WATCHED}", EXPLAIN, DOCTOR, f"{DOCTOR} {WATCHED}"),
+    "A broker freezes": (EXPLAIN, DOCTOR, TOP),
+    "A wrong CA": (EXPLAIN, DOCTOR, TOP),
+}
+"""Incident -> what a person runs, in a folder with both files, once the alert fires."""
 HPA = f"/apis/autoscaling/v2/namespaces/{PLACE}/horizontalpodautoscalers/{GROUP}"
 
 
@@ -37,6 +45,8 @@ HPA = f"/apis/autoscaling/v2/namespaces/{PLACE}/horizontalpodautoscalers/{GROUP}
 class Scene:
     """The parts, and what a person at a terminal has of them."""
 
+    folder: Path
+    """With settings.yaml and kubeconfig."""
     cluster: Kafka
     plane: ControlPlane
     served: Adapter
@@ -44,21 +54,26 @@ class Scene:
     person: Pair
 
     def show(self, title: str, text: str) -> None:
-        print(f"\n--- {title}\n{text.rstrip()}", flush=True)
+        print(f"\n--- {title}\n{self._placeless(text).rstrip()}", flush=True)
 
-    def run(self, *arguments: str) -> None:
-        self.begin(*arguments)()
+    def _placeless(self, text: str) -> str:
+        """Without addresses of this machine."""
+        assert self.cluster.security is not None
+        for number, address in enumerate(self.cluster.security.bootstrap_servers.split(",")):
+            text = text.replace(address, f"kafka-{number}:9093")
+        return text
 
-    def begin(self, *arguments: str) -> Callable[[], None]:
-        """Starts a command; returns what waits for its end and shows what it said."""
-        command = [str(installed()), *arguments]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-        def end() -> None:
-            said, _ = process.communicate(timeout=WAIT_SECONDS)
-            self.show(f"{NAME} {' '.join(arguments)} (status {process.returncode})", said)
-
-        return end
+    def run(self, command: str) -> None:
+        ended = subprocess.run(
+            [str(installed()), *shlex.split(command)],
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=WAIT_SECONDS,
+            check=False,
+        )
+        self.show(f"$ {NAME} {command} (status {ended.returncode})", ended.stdout)
 
     def firing(self) -> list[str]:
         found = self.scraping.query('ALERTS{alertstate="firing"}')
@@ -70,11 +85,9 @@ class Scene:
         ours = [each for each in found if each["regarding"]["uid"] == uid and each.get("reportingController") == NAME]
         return [f"{each['type']} {each['reason']}: {each['note']}" for each in ours]
 
-    def tools(self, alert: str) -> None:
-        """Shows what every tool says, once the alert fires."""
+    def tools(self, title: str, alert: str) -> None:
+        """Shows what every tool says of the incident, once the alert fires."""
         wait_until(lambda: any(alert in each for each in self.firing()), alert, WAIT_SECONDS)
-        config = f"--config={self.served.settings}"
-        kubeconfig = f"--kubeconfig={self.plane.admin_kubeconfig}"
         self.show("alerts", "\n".join(self.firing()))
         self.show("kubectl describe hpa: Events", "\n".join(self.events()))
         self.show("status page", _words(self.served.get("/status", shown=self.person)[1].decode()))
@@ -82,41 +95,37 @@ class Scene:
         self.show("readyz?verbose", "\n".join(line for line in ready if line.startswith("warn")))
         log = self.served.process.log.read_text().splitlines()
         self.show("log", "\n".join([line for line in log if " WARNING " in line][-LOG_LINES:]))
-        self.run("explain", GROUP, config, kubeconfig)
-        self.run("doctor", config, kubeconfig)
+        for command in COMMANDS[title]:
+            self.run(command)
 
 
-def stuck_group(scene: Scene) -> None:
+def stuck_group(scene: Scene, title: str) -> None:
     """Its member is in the group and works on its first message for longer than anybody waits."""
     command = [sys.executable, "-m", "local.kafka.consumer", f"--group={GROUP}", f"--topic={TOPIC}", "--rate=0.001"]
     servers = f"--bootstrap-servers={scene.cluster.bootstrap_servers}"
     with start(
         "member", [*command, servers, "--client-id=billing-5d9c"], log=scene.served.settings.parent / "member.log"
     ):
-        top = scene.begin("top", f"--config={scene.served.settings}", "--once", "--after=75s")
         wait_until(lambda: any("GroupStuck" in each for each in scene.events()), "the Event", WAIT_SECONDS)
-        scene.tools("GroupStuck billing")
-        top()
+        scene.tools(title, "GroupStuck billing")
 
 
-def frozen_broker(scene: Scene) -> None:
+def frozen_broker(scene: Scene, title: str) -> None:
     broker = scene.cluster.brokers[-1]
     broker.freeze()
     try:
         known = len(scene.events())
         wait_until(lambda: len(scene.events()) > known, "an Event", WAIT_SECONDS)
-        scene.tools("GroupUnknown billing")
-        scene.run("top", f"--config={scene.served.settings}", "--once")
+        scene.tools(title, "GroupUnknown billing")
     finally:
         broker.thaw()
 
 
-def wrong_authority(scene: Scene, ca_file: Path, wrong: Path) -> None:
+def wrong_authority(scene: Scene, title: str, ca_file: Path, wrong: Path) -> None:
     new = ca_file.with_suffix(".new")
     new.write_bytes(wrong.read_bytes())
     new.replace(ca_file)
-    scene.tools("CredentialsNotUsed")
-    scene.run("top", f"--config={scene.served.settings}", "--once")
+    scene.tools(title, "CredentialsNotUsed")
 
 
 def _words(page: str) -> str:
@@ -126,16 +135,6 @@ def _words(page: str) -> str:
     cells = re.sub(r"</t[dh]>", "  ", lines)
     text = unescape(re.sub(r"<[^>]+>", "", cells))
     return "\n".join(" ".join(line.split()) for line in text.splitlines() if line.strip())
-
-
-def _alerts(folder: Path) -> Path:
-    """Returns the shipped alerts, which do not wait until they fire."""
-    spec = yaml.safe_load(RULE.read_text())["spec"]
-    for rule in (rule for group in spec["groups"] for rule in group["rules"]):
-        rule.pop("for", None)
-    file = folder / "alerts.yml"
-    file.write_text(yaml.safe_dump(spec))
-    return file
 
 
 def _settings(cluster: Kafka, home: Path, ca_file: Path) -> dict[str, Any]:
@@ -202,21 +201,23 @@ def main() -> None:
             }
             for path in ("/metrics", "/metrics/groups")
         ]
-        scraping = running.enter_context(prometheus(home / "prometheus", jobs, _alerts(home)))
-        scene = Scene(cluster, plane, served, scraping, plane.issue("person", ["system:masters"]))
+        scraping = running.enter_context(prometheus(home / "prometheus", jobs, shipped_alerts(home)))
+        folder = served.settings.parent
+        shutil.copy(plane.admin_kubeconfig, folder / "kubeconfig")
+        scene = Scene(folder, cluster, plane, served, scraping, plane.issue("person", ["system:masters"]))
         _play(scene, ca_file, new_authority(home / "another", "another authority").pair.certificate)
 
 
 def _play(scene: Scene, ca_file: Path, wrong: Path) -> None:
-    incidents: dict[str, Callable[[], object]] = {
-        "A group stops consuming": lambda: stuck_group(scene),
-        "A broker freezes": lambda: frozen_broker(scene),
-        "A wrong CA": lambda: wrong_authority(scene, ca_file, wrong),
-    }
-    chosen = [list(incidents)[int(number) - 1] for number in sys.argv[1:]] or incidents
-    for title, make in ((title, incidents[title]) for title in chosen):
+    makers: Sequence[Callable[[Scene, str], None]] = (
+        stuck_group,
+        frozen_broker,
+        lambda scene, title: wrong_authority(scene, title, ca_file, wrong),
+    )
+    incidents = [*zip(COMMANDS, makers, strict=True)]
+    for title, make in [incidents[int(number) - 1] for number in sys.argv[1:]] or incidents:
         print(f"\n=== {title}", flush=True)
-        make()
+        make(scene, title)
 
 
 if __name__ == "__main__":
