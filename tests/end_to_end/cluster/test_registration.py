@@ -21,7 +21,7 @@ import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
-from apiservice.api_group import API_GROUPS, CUSTOM, CUSTOM_V1BETA1
+from apiservice.api_group import API_GROUPS, CUSTOM, CUSTOM_V1BETA1, EXTERNAL
 from apiservice.tls import issuing
 from apiservice.tls.managed import Managed, managed_of
 from local.adapter import API_SERVICE, API_SERVICES, EXTERNAL_METRICS, FILES, Adapter, external_name, items, process
@@ -132,12 +132,22 @@ def bundle(api_service: dict[str, Any]) -> str:
     return base64.b64decode(api_service["spec"]["caBundle"]).decode()
 
 
+OURS = frozenset({("ours", "1.0"), ("available", "1.0")})
+
+
+def states_of(replica: Adapter) -> frozenset[tuple[str, str]]:
+    """What its metrics say of the APIService of external metrics."""
+    name = f'kafka_lag_adapter_api_service{{api_service="{EXTERNAL.api_service}",state='
+    return frozenset(re.findall(rf'^{re.escape(name)}"(\w+)"}} (\S+)$', metrics(replica), re.MULTILINE))
+
+
 def test_the_replicas_register_themselves_with_one_certificate(cluster: Cluster) -> None:
     managed, found = cluster.managed, cluster.api_service
     assert managed is not None
 
     assert [item["value"] for item in items(cluster.plane.raw(READ)[1])] == ["0"]
     assert served(cluster.first) == served(cluster.second) == managed.serving.certificate
+    wait_until(lambda: {states_of(each) for each in (cluster.first, cluster.second)} == {OURS}, "both to say so", 180)
     assert bundle(found).encode() == managed.bundle
     (owner,) = found["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"]) == ("ClusterRole", f"{NAME}-registration")

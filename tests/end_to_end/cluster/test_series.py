@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
-from local.adapter import SERVER_NAME, Adapter, own_kubeconfig, process
+from local.adapter import EXTERNAL_METRICS, SERVER_NAME, Adapter, own_kubeconfig, process
+from local.certificates import Pair
 from local.kafka.broker import Kafka
 from local.kubernetes.control_plane import ControlPlane
-from local.manifests.check import MANIFESTS
+from local.manifests.check import MANIFESTS, read
 from local.processes import wait_until
-from local.prometheus import Prometheus, problems_of_metrics, prometheus
+from local.prometheus import Prometheus, problems_of_metrics, prometheus, shipped_alerts
 from tests.support.real import groups_to_read
 from tests.support.real.groups_to_read import COMMITS, MESSAGES
 
@@ -36,9 +38,11 @@ def scraped(
 ) -> Iterator[tuple[Adapter, Prometheus]]:
     """An adapter with series, and a Prometheus with a token that may get the paths. `adapter` has made the groups."""
     del adapter
-    settings = groups_to_read.settings(one_broker) | {"series": {"by": "partition"}}
+    home = rig_home / "adapter-with-series"
+    settings = groups_to_read.settings(one_broker)
+    settings |= {"series": {"by": "partition"}, "history": {"location": f"{home}/history"}}
     token = _token_of_prometheus(control_plane)
-    with process(rig_home / "adapter-with-series", settings, own_kubeconfig(control_plane)) as running:
+    with process(home, settings, own_kubeconfig(control_plane), more_flags={"log-format": "json"}) as running:
         secure: dict[str, Any] = {
             "scheme": "https",
             "authorization": {"credentials": token},
@@ -51,7 +55,7 @@ def scraped(
         ]
         wait_until(running.is_ready, "the adapter to be ready", SECONDS, alive=[running.process])
         wait_until(lambda: b'group="ledger"' in running.get_plain(PATH)[1], "the groups to be read", SECONDS)
-        with prometheus(rig_home / "prometheus", jobs) as scraping:
+        with prometheus(rig_home / "prometheus", jobs, shipped_alerts(home)) as scraping:
             yield running, scraping
 
 
@@ -125,6 +129,42 @@ def test_the_secure_port_shows_the_series_only_to_who_may_get_the_path(scraped: 
 
     assert status == 403
     assert b"kafka_consumergroup" not in body
+
+
+def test_an_alert_names_each_group_whose_messages_nobody_reads(scraped: tuple[Adapter, Prometheus]) -> None:
+    waiting: dict[tuple[str, ...], float] = {(group,): 1 for group in COMMITS}
+    names = "|".join((*COMMITS, groups_to_read.IDLE_GROUP))
+    firing = f'alertname="KafkaLagAdapterGroupWithoutMembers", alertstate="firing", group=~"{names}"'
+
+    wait_for(scraped[1], f"max by (group) (ALERTS{{{firing}}})", waiting, "group")
+
+
+def test_the_adapter_has_every_metric_of_the_alerts(scraped: tuple[Adapter, Prometheus]) -> None:
+    pages = "".join(scraped[0].get_plain(path)[1].decode() for path in ("/metrics", PATH))
+    rules = read(MANIFESTS / "monitoring/prometheus-rule.yaml")["spec"]["groups"][0]["rules"]
+    asked = {name for rule in rules for name in re.findall(r"\bkafka_\w+", rule["expr"])}
+
+    assert len(asked) > 15
+    assert asked - set(re.findall(r"^# TYPE (\S+) ", pages, re.MULTILINE)) == set()
+
+
+def test_reads_that_end_in_404_are_counted_by_metric(scraped: tuple[Adapter, Prometheus], administrator: Pair) -> None:
+    running, scraping = scraped
+    read_of_nobody = f"{EXTERNAL_METRICS}/namespaces/default/kafka_consumergroup_lag?labelSelector=group%3Dledgre"
+    assert running.get(read_of_nobody, shown=administrator)[0] == 404
+
+    counted: dict[tuple[str, ...], float] = {("kafka_consumergroup_lag",): 1}
+    wait_for(scraping, 'kafka_lag_adapter_reads_total{code="404"}', counted, "metric")
+
+
+def test_each_line_of_the_log_is_json_with_the_keys_of_the_page(scraped: tuple[Adapter, Prometheus]) -> None:
+    lines = [json.loads(line) for line in scraped[0].process.log.read_text().splitlines()]
+
+    assert len(lines) > 3
+    assert {frozenset(line) - {"exception"} for line in lines} == {
+        frozenset({"time", "level", "logger", "message", "count"})
+    }
+    assert all(line["count"] >= 1 for line in lines)
 
 
 def queries_of(dashboard: Path) -> Iterator[str]:
