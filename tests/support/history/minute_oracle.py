@@ -59,7 +59,7 @@ def rounded(lag: int | None) -> int | None:
     if lag is None:
         return None
     shift = max(lag.bit_length() - 6, 0)
-    return round(lag / 2**shift) << shift
+    return round(lag / (1 << shift)) << shift
 
 
 def known(rows: Iterable[Row], name: str) -> list[Any]:
