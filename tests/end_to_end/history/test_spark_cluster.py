@@ -47,6 +47,8 @@ with started(SparkSettings(master)) as session:
     now, limits = datetime.now(UTC), BatchLimits(of_range={RANGE_ROWS})
     compact(files_at(location), lambda: session, now, now, print, limits=limits)
 """
+FROM = "2026-11-01T00:00Z"
+"""Before the whole history: the range by default depends on the time."""
 SPECULATION = ("spark.speculation=true", "spark.speculation.multiplier=1.1")
 SOON_LOST = ("spark.network.timeout=40s", "spark.network.timeoutInterval=5s", "spark.executor.heartbeatInterval=5s")
 """Instead of 120 s, for which the tasks of later stages would wait for the frozen executor."""
@@ -76,7 +78,7 @@ class Runs:
 
     def report(self) -> dict[str, Any]:
         output = self._root.with_name("report")
-        with self.begun("report", "--output", str(output)) as process:
+        with self.begun("report", "--output", str(output), "--from", FROM) as process:
             ended_well(process)
         return report_in(output)
 
@@ -139,7 +141,7 @@ def here(
     shutil.copytree(samples, root)
     now, output = datetime.now(UTC), root.with_name("report")
     compact(LocalFiles(root), lambda: spark_session, now, now, lambda _: None)
-    reported(root, output, spark_session, now)
+    reported(root, output, spark_session, now, (FROM, None))
     return tables_of(root), report_in(output)
 
 

@@ -5,7 +5,7 @@ import contextlib
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any, cast
 from unittest import mock
@@ -127,9 +127,18 @@ def reported(
     return report(request, LocalFiles(root), lambda: session, lambda _: None, lambda: None)
 
 
+class Frozen(datetime):
+    """The range by default depends on the time, and histories of tests have fixed dates."""
+
+    @classmethod
+    def now(cls, _: tzinfo | None = None) -> "Frozen":
+        return cls.fromtimestamp(NOW.timestamp(), UTC)
+
+
 def asked(*command: str, session: Callable[[], SparkSession] = in_process) -> tuple[int, list[str]]:
-    """Status of the command and the lines that it shows."""
+    """Status of the command at NOW, and the lines that it shows."""
     with (
+        mock.patch.object(cli, "datetime", Frozen),
         mock.patch.object(cli, "started", side_effect=lambda _: contextlib.nullcontext(session())),
         mock.patch.object(Ending, "watch_signals"),  # they belong to pytest
     ):
