@@ -95,8 +95,8 @@ def _settings(group: Group, hpa: Recommendation, name: str | None) -> list[str]:
         lines = named_metric(group, hpa, metric_name(name, hpa.reads))
     elif lines := rule_of(group, hpa):
         why = (
-            "First, the adapter's settings need this rule. If they have a rule for the group, add the last line to it: "
-            "of several, the first counts."
+            "First, the adapter's settings need this rule. If one of their rules matches the group already, add the "
+            "last line to that one instead: only the first rule that matches counts."
         )
     else:
         return []

@@ -67,5 +67,5 @@ def by_lag(hpa: Recommendation) -> Recommendation:
         hpa,
         target=Target(1, "The metric is a number of replicas: the adapter divides the lag as the rule says."),
         up=replace(hpa.up, tolerance=NO_TOLERANCE),
-        rule=LagPerReplica(Number(hpa.target.value, hpa.target.reason)),
+        rule=LagPerReplica(Number(hpa.target.value, f"As the target of an HPA on the lag. {hpa.target.reason}")),
     )
