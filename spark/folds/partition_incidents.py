@@ -185,8 +185,9 @@ def _per_topic(rows: TableRows, topic: Ints, begins: Ints, thresholds: Ints) -> 
 
 def _slow(of: dict[str, Values], lag: Values, produced: Values) -> dict[str, Values]:
     """`lag`, `produced`: of the partitions with the most lag, the largest first. `slow`: how many of these have most of
-    the lag, or 0, if it is shared or theirs because they get so much. These are the fewest that have most of it, and
-    those that have more than their share of the threshold as well, such as one that became slow later."""
+    the lag, or 0, if it is shared or theirs because they get so much. These are the fewest that have most of it, each
+    far more than any other partition, and those that have more than their share of the threshold as well, such as one
+    that became slow later."""
     partitions, topics = of["partitions"], np.arange(lag.shape[1])
     place = np.arange(len(lag) - 1)[:, np.newaxis]
     together, most_produced = np.cumsum(lag, axis=0)[:-1], np.maximum.accumulate(produced, axis=0)[:-1]
@@ -194,11 +195,11 @@ def _slow(of: dict[str, Values], lag: Values, produced: Values) -> dict[str, Val
     is_far = lag[:-1] >= FAR_ABOVE * lag[1:]
     is_fair = most_produced * partitions <= FAIR * np.maximum(of["produced_sum"], 1)
     can_be = has_most & is_far & is_fair & (2 * (place + 1) <= partitions)
-    least = np.argmax(has_most, axis=0)
+    least = np.argmax(can_be, axis=0)
     joins = (place > least) & (lag[:-1] * partitions > of["threshold"])
     at = np.where(can_be & ((place == least) | joins), place, 0).max(axis=0)
     return {
-        "slow": np.where(can_be[least, topics], at + 1, 0),
+        "slow": np.where(can_be.any(axis=0), at + 1, 0),
         "slow_lag": together[at, topics],
         "slow_produced": np.cumsum(produced, axis=0)[at, topics],
     }

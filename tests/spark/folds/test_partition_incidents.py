@@ -68,7 +68,11 @@ def test_a_lag_that_is_small_or_shared_or_that_of_a_hot_partition_makes_none_slo
     assert topics_of(hour, hour)["orders"]["slow"] is None
 
 
-@pytest.mark.parametrize("lags", [{1: 500, 6: 300}, {1: 500, 4: 400, 6: 300}], ids=["two", "three"])
+@pytest.mark.parametrize(
+    "lags",
+    [{1: 500, 6: 300}, {1: 500, 4: 400, 6: 300}, {1: 500, 4: 300, 6: 100}],
+    ids=["two", "three", "a third one that has less, and the others far less"],
+)
 def test_a_few_partitions_that_have_the_lag_together_are_slow_together(lags: dict[int, int]) -> None:
     slow = topics_of(some_have(lags), some_have(lags))["orders"]["slow"]
     total = sum(lags.values())
