@@ -148,7 +148,7 @@ def test_replicas_for_the_next_hour_are_required_before_it_begins_where_the_hist
         status, body = reader.reply("required_replicas_forecast", NEW)
 
     assert regular == dict.fromkeys(NUMBERS, ("2", "1.00"))
-    # Whoever forecast the last week by the weeks before was wrong.
+    # A forecast of the last week by the weeks before it was wrong.
     foretold, skill = changed["required_replicas_forecast"]
     assert foretold == "2"
     assert float(skill or "nan") < 0.1
