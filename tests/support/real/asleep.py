@@ -27,7 +27,7 @@ WAIT_SECONDS = 180.0
 MERGE = "application/merge-patch+json"
 KILLED_AFTER = (
     "import os, time; from apiservice.cluster_api.objects import ClusterObjects; "
-    "original, count = ClusterObjects._is_written, [0]\n"
+    "original, count = ClusterObjects._written, [0]\n"
     "def counted(*arguments, **options):\n"
     "    result = original(*arguments, **options)\n"
     "    if 'events' not in arguments[2]:\n"
@@ -35,7 +35,7 @@ KILLED_AFTER = (
     "        while count[0] == {writes} and not os.path.exists({allowed!r}): time.sleep(0.05)\n"
     "        if count[0] == {writes}: os._exit(9)\n"
     "    return result\n"
-    "ClusterObjects._is_written = counted\n"
+    "ClusterObjects._written = counted\n"
     "from apiservice.__main__ import main; main()"
 )
 """The installed command, which ends without a trace after so many writes for an HPA, as soon as a file allows it."""
