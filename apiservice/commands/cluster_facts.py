@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from adapter import clock
 from adapter.errors import AdapterError
+from adapter.https import body_within
 from adapter.metrics.requirement import written
 from adapter.verdicts.hpa import API_VERSION, KIND
 from apiservice.api_group import EXTERNAL
@@ -24,6 +25,11 @@ READYZ = b"\nreadyz check "
 """In every answer of `/readyz?verbose`."""
 REVIEWS = "authorization.k8s.io/v1"
 MOST_PODS = 10
+MOST_BYTES = 1 << 20
+ANSWER_SECONDS = 10.0
+"""Both of one pod's answer."""
+ENDED = {"Succeeded", "Failed"}
+"""The phases of pods that do not run again, such as evicted ones, which Services leave out."""
 DRY_RUN = "kafka-lag-adapter-doctor"
 """The name of the HPA that is never created."""
 
@@ -91,8 +97,7 @@ class Cluster:
         pods = self._asked("GET", f"{core}/pods", [("labelSelector", written(selector)), ("limit", str(MOST_PODS))])
         if pods.document is None:
             return pods.problem
-        lasting = [each for each in pods.document["items"] if "deletionTimestamp" not in each["metadata"]]
-        return tuple(self._replica(core, each) for each in lasting)
+        return tuple(self._replica(core, each) for each in pods.document["items"] if _lasts(each))
 
     def _replica(self, core: str, pod: Json) -> Replica:
         """Asks the pod what kubelet asks it."""
@@ -111,8 +116,10 @@ class Cluster:
         """Returns what `/readyz?verbose` says, whatever the status that it says it with. Raises AdapterError."""
         if clock.monotonic() >= self._until:
             raise AdapterError(LATE.problem)
+        begun = clock.monotonic()
         response = send(self._client, "GET", path, query=[("verbose", "true")])
-        body = calling(response.read)
+        # Others can have pods there, and kube-apiserver passes on what they say without a limit.
+        body = calling(lambda: body_within(response, MOST_BYTES, begun, ANSWER_SECONDS))
         if READYZ not in body:
             raise refusal(response, body)
         return body.decode(errors="replace")
@@ -142,13 +149,19 @@ class Cluster:
             return Answer(None, str(error))
 
 
+def _lasts(pod: Json) -> bool:
+    return "deletionTimestamp" not in pod["metadata"] and (pod.get("status") or {}).get("phase") not in ENDED
+
+
 def _probe_of(pod: Json) -> tuple[str, int, str] | None:
     """Returns scheme, port and path of the readiness probe of a pod's first container that has one by HTTP."""
     for container in pod["spec"]["containers"]:
         probe = (container.get("readinessProbe") or {}).get("httpGet")
         if probe is not None:
             ports = {each.get("name"): each["containerPort"] for each in container.get("ports") or ()}
-            return probe.get("scheme", "HTTP").lower(), ports.get(probe["port"], probe["port"]), probe["path"]
+            # Dots as they are could lead to any other path of kube-apiserver.
+            path = probe["path"].replace("..", "%2E%2E")
+            return probe.get("scheme", "HTTP").lower(), ports.get(probe["port"], probe["port"]), path
     return None
 
 
