@@ -118,7 +118,7 @@ def _of_replica(replica: Replica) -> Check:
         return failed(codes.READY, subject, f"it is not ready, and it could not be asked why: {replica.problem}")
     lines = replica.says.splitlines()
     remarks = [line.removeprefix("warn: ") for line in lines if line.startswith("warn: ")]
-    unready = [line[3:].split()[0] for line in lines if line.startswith("[-]")]
+    unready = [line[3:].partition(" ")[0] for line in lines if line.startswith("[-]")]
     if unready:
         return failed(codes.READY, subject, f"it is not ready ({some_of(unready, separator=', ')}): {some_of(remarks)}")
     return judged(codes.READY, subject, some_of(remarks), Outcome.WARNING)

@@ -97,6 +97,7 @@ def test_a_front_proxy_that_the_adapter_refuses_is_found(words: str) -> None:
             Outcome.FAILED,
             "it is not ready (values): values: NotKnownYet since 2026-11-28T10:00:00Z: not known yet",
         ),
+        (Replica("a", False, "[-]\nreadyz check failed\n"), Outcome.FAILED, "it is not ready (): "),
         (Replica("a", True, problem="forbidden"), Outcome.SKIPPED, "forbidden"),
         (
             Replica("a", False, problem="forbidden"),
