@@ -8,9 +8,15 @@ from threading import Event
 
 
 def noted() -> Event:
-    """Returns the event that SIGTERM sets from now on. SIGHUP, by which other servers read their settings again, is
-    ignored."""
+    """Returns the event that SIGTERM sets from now on; a second one kills. SIGHUP, by which other servers read their
+    settings again, is ignored."""
     asked = Event()
-    signal.signal(signal.SIGTERM, lambda *_: asked.set())
+
+    def note(*_: object) -> None:
+        # First, because a handler that interrupts itself would wait for itself in `set`.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        asked.set()
+
+    signal.signal(signal.SIGTERM, note)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     return asked
