@@ -109,19 +109,25 @@ class Events(Repeating):
     def post(self, regarded: Regarded, text: EventText) -> None:
         self._add(regarded, text, uuid4().hex)
 
-    def post_state(self, regarded: Regarded, subject: str, text: EventText, *, since: float | None) -> None:
+    def post_state(
+        self, regarded: Regarded, subject: str, text: EventText, *, since: float | None, at: float | None = None
+    ) -> None:
         """Posts that a subject of the object is in a state, once for each time that it came about.
 
         The Event of the same state that exists already, from this process or another one, occurs again if it last
         occurred before `since`, when the subject was in another state (seconds of the monotonic clock). None: no other
-        state is known, so the Event that exists is about this one."""
+        state is known, so the Event that exists is about this one. `at`: when the state was noticed, in the same
+        seconds; None: now."""
         key = hashlib.sha256("\n".join((regarded.uid, subject, text.reason)).encode()).hexdigest()
-        self._add(regarded, text, key, since)
+        self._add(regarded, text, key, since, at)
 
-    def _add(self, regarded: Regarded, text: EventText, key: str, since: float | None = None) -> None:
-        at = datetime.fromtimestamp(self._wall(), UTC)
-        changed = None if since is None else at - timedelta(seconds=self._monotonic() - since)
-        self._waiting.append(_Waiting(regarded, text, _name_for(regarded, key), at, changed))
+    def _add(
+        self, regarded: Regarded, text: EventText, key: str, since: float | None = None, at: float | None = None
+    ) -> None:
+        started = datetime.fromtimestamp(self._wall(), UTC) - timedelta(seconds=self._monotonic())
+        noticed = started + timedelta(seconds=self._monotonic() if at is None else at)
+        changed = None if since is None else started + timedelta(seconds=since)
+        self._waiting.append(_Waiting(regarded, text, _name_for(regarded, key), noticed, changed))
         self.wake()
 
     def post_change(self, regarded: Regarded, subject: str, text: EventText | None) -> bool:

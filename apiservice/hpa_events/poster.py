@@ -119,7 +119,8 @@ class HpaEvents(Repeating):
         while self._unposted and self._is_leader():
             change = self._unposted.popleft()
             if _key(change.hpa) in self._courses:
-                self._events.post_state(regarded(change.hpa), change.subject, change.text, since=change.since)
+                about = regarded(change.hpa)
+                self._events.post_state(about, change.subject, change.text, since=change.since, at=change.at)
 
     def _readable_groups(self, hpa: Autoscaler, metrics: Metrics) -> Iterator[GroupLine]:
         for read in groups_read(hpa, metrics.named_groups):

@@ -191,6 +191,19 @@ def test_the_successor_counts_what_has_come_back_while_there_was_no_leader() -> 
     assert world.again == ["GroupUnknown"]
 
 
+def test_the_successor_counts_each_time_that_has_come_while_there_was_no_leader() -> None:
+    world = replicas(consumer("one", "late"))
+    world.pass_time()
+    world.end(0)
+    for rows in ({**ROWS, ("late", "orders", 0): row(0, 5)}, ROWS) * 2:
+        world.rows = rows
+        world.pass_time()
+    world.leader = 1
+    world.pass_time()
+
+    assert world.again == ["GroupUnknown", "ValueServed", "GroupUnknown"]
+
+
 def test_a_successor_leaves_out_what_is_long_past() -> None:
     """The leader has posted it, and kube-apiserver may have dropped it since."""
     world = replicas(consumer("one", "biling"))
