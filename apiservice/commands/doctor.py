@@ -48,7 +48,8 @@ MOST_HPAS = 100
 NO_SETTINGS = "no --config and no --bootstrap-servers"
 NO_KUBECONFIG = "no --kubeconfig, and not in a cluster"
 NOT_ASKED = "not asked for"
-OBJECT_NAME = re.compile(rf"{DNS_LABEL.pattern}(?:\.{DNS_LABEL.pattern})*")
+OBJECT_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]+(?:[-.]+[a-z0-9]+)*")
+"""Roughly: kube-apiserver accepts no dots beside dots or hyphens, but parts of any length."""
 _READS_KAFKA = {Category.KAFKA, Category.GROUPS, Category.HPA}
 _READS_KUBERNETES = {Category.KUBERNETES, Category.GROUPS, Category.HPA}
 """HPAs name groups."""

@@ -175,6 +175,12 @@ def test_a_kubeconfig_that_does_not_exist_is_found(tmp_path: Path) -> None:
     assert broken(checks) == {"KLA401": f"kubeconfig {tmp_path / 'absent'} does not exist"}
 
 
+def test_an_hpa_may_have_a_long_name_with_dots(tmp_path: Path) -> None:
+    flags = DoctorFlags(kubeconfig=tmp_path / "absent", category=["kubernetes"], hpa=f"keda-hpa-{'x' * 60}.of-shop")
+
+    assert list(broken(examined(flags))) == ["KLA401"]
+
+
 def test_a_selector_is_sent_as_the_hpa_controller_sends_it() -> None:
     selector = {
         "matchLabels": {"group": "billing"},
