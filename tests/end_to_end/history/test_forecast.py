@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,10 @@ class Reader:
             if self.clock.left <= 0:
                 self.clock.hour += 7200
                 self.clock.set_before_hour()
-            (item,) = items(self.reply(metric, group)[1])
+            status, body = self.reply(metric, group)
+            if status != HTTPStatus.OK:
+                return False  # a late cycle
+            (item,) = items(body)
             found.append((item["value"], item["metricLabels"].get("skill")))
             read_at = datetime.fromisoformat(item["timestamp"]).timestamp()  # in whole seconds
             return read_at >= self.clock.hour - BEFORE_SECONDS - 1 and self.clock.left > 0
