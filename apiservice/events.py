@@ -224,8 +224,9 @@ def _name_for(regarded: Regarded, key: str) -> str:
 
 
 def _latest_of(event: Json) -> datetime:
-    """Returns when it last occurred."""
-    return datetime.fromisoformat((event.get("series") or {}).get("lastObservedTime") or event["eventTime"])
+    """Returns when it last occurred. One that others have written by the older API may not say so."""
+    noticed = (event.get("series") or {}).get("lastObservedTime") or event.get("eventTime")
+    return datetime.fromisoformat(noticed or event["metadata"]["creationTimestamp"])
 
 
 def _text_of(time: datetime) -> str:

@@ -221,6 +221,21 @@ def test_a_state_that_comes_again_is_another_time_of_its_event_whoever_posts_it(
     assert (len(server.created), server.counts) == (1, [2, 3])
 
 
+def test_an_event_of_others_under_the_same_name_needs_no_time_of_its_own(
+    events: Events, server: Server, clock: FixedClock
+) -> None:
+    events.post_state(HPA, "metric 0", text(), since=None)
+    post_all(events, clock, 60)
+    ((_, known),) = server.created
+    known["eventTime"] = None
+    known["metadata"]["creationTimestamp"] = "1970-01-01T00:16:40Z"
+
+    events.post_state(HPA, "metric 0", text(), since=clock.seconds)
+    post_all(events, clock, 0)
+
+    assert server.counts == [2]
+
+
 def test_the_same_time_of_a_state_is_posted_once_by_two_processes(server: Server, clock: FixedClock) -> None:
     changed_at = (clock.seconds - 30, clock.seconds + 90)
     for since in changed_at:
