@@ -13,8 +13,9 @@ from apiservice.doctor.facts import LATE, Answer, ClusterFacts, Replica
 from apiservice.registration import api_service
 
 _WAY = (codes.HOLDER, codes.AUTHORITY, codes.REACHED)
-_REFUSED = re.compile(r"remote error: tls: |bad status from \S+ 40[13]")
-"""In what kube-apiserver says of a server that does not accept its certificate."""
+_REFUSED = re.compile(r": EOF$|remote error: tls: |bad status from \S+ 40[13]")
+"""In what kube-apiserver says of a server that does not accept its certificate. The adapter's listener ends such a
+connection without an alert of TLS, so kube-apiserver sees the end of the stream."""
 _NO_ZERO = "spec.minReplicas: Invalid value"
 """In what kube-apiserver says where the gate is off; an HPA may be refused for other reasons."""
 

@@ -73,6 +73,7 @@ def test_a_cluster_without_settings_for_extension_servers_is_found() -> None:
     "words",
     [
         'Get "https://10.0.0.1:443/apis": remote error: tls: unknown certificate authority',
+        'Get "https://10.0.0.1:443/apis": EOF',
         "bad status from https://10.0.0.1:443/apis: 401",
     ],
 )

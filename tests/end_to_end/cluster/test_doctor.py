@@ -193,7 +193,6 @@ def test_a_named_metric_of_the_running_adapter_is_known_also_without_the_setting
     checks = checks_of(flags)
 
     assert of_hpa(checks, "KLA501", f"{namespace}/named").outcome is Outcome.OK
-    assert of_hpa(checks, "KLA502", f"{namespace}/named").outcome is Outcome.OK
     unknown = of_hpa(checks, "KLA504", f"{namespace}/named")
     assert (unknown.outcome, unknown.detail) == (Outcome.SKIPPED, f"it reads {UNLABELLED_METRIC}; {UNNAMED}")
 
