@@ -8,6 +8,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -250,8 +251,10 @@ def test_a_silent_api_server_means_live_but_not_ready(tmp_path: Path) -> None:
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """What a call that cannot be meant says; it must end with status 2 and print nothing else."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    # In this process the log belongs to pytest.
+    # In this process the log and the signals belong to pytest.
     monkeypatch.setattr("apiservice.logs.log_to_stderr", lambda _level, _format: None)
+    monkeypatch.setattr("logging.disable", lambda: None)
+    monkeypatch.setattr("apiservice.signals.noted", threading.Event)
 
     def call(*arguments: str) -> str:
         with pytest.raises(SystemExit) as ended:
