@@ -58,9 +58,11 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
+    running = World(tmp_path / "kubeconfig")
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = world.reply(self.path)
+            body = running.reply(self.path)
             self.send_response(200 if body else 404)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -71,10 +73,8 @@ def world(tmp_path: Path) -> Iterator[World]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, args=(0.02,), name="kube-apiserver").start()
-        file = tmp_path / "kubeconfig"
-        file.write_text(kubeconfig_text(server.server_port))
-        world = World(file)
-        yield world
+        running.kubeconfig.write_text(kubeconfig_text(server.server_port))
+        yield running
         server.shutdown()
 
 
