@@ -1,4 +1,4 @@
-"""What doctor finds of a real broker that offers too little, or advertises an address at which nobody is.
+"""What doctor finds of a real broker that offers too little.
 
 The oldest Kafka that can be run here, 2.4, offers all that is needed, so a door in front of a current broker takes
 versions away from its own answer."""
@@ -66,11 +66,3 @@ def test_the_limits_of_an_older_broker_are_a_warning(broker: Kafka) -> None:
     assert list(limits) == ["KLA208"]
     assert "topic ids" in limits["KLA208"]
     assert "one group per OffsetFetch" in limits["KLA208"]
-
-
-def test_an_advertised_address_at_which_nobody_is_is_found(broker: Kafka) -> None:
-    own, advertised = outside(broker)
-    found = met(own)
-
-    assert broken(found)["KLA207"] == f"broker 1 at 127.0.0.1:{advertised} refuses the connection"
-    assert outcomes(found, Outcome.SKIPPED)["KLA206"] == "KLA207 failed"
