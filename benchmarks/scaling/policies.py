@@ -8,10 +8,10 @@ import numpy as np
 import yaml
 
 from adapter.verdicts.owners import owners_table
-from adapter.verdicts.plant import Consumers, Messages
-from adapter.verdicts.promised import Promised
 from adapter.verdicts.recent import Counts
-from adapter.verdicts.scalers import Lane, RuleOf
+from adapter.verdicts.simulation.plant import Consumers, Messages
+from adapter.verdicts.simulation.promised import Promised
+from adapter.verdicts.simulation.scalers import Lane, RuleOf
 from benchmarks.scaling.hpas import Json, average, down_after, hpa, value
 from benchmarks.scaling.rules import Alone, Flink, Foreseen, Keda, OfOne, Packed, Rate, by_weight
 from benchmarks.scaling.workloads import Setting

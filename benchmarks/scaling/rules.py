@@ -11,12 +11,12 @@ from typing import Protocol
 import numpy as np
 
 from adapter.verdicts.assignment import UNKNOWN
-from adapter.verdicts.load import MINUTE
 from adapter.verdicts.owners import Owners
-from adapter.verdicts.plant import Consumers, Messages
 from adapter.verdicts.recent import Counts
-from adapter.verdicts.scalers import Lane
-from adapter.verdicts.sights import Sight, Views
+from adapter.verdicts.simulation.load import MINUTE
+from adapter.verdicts.simulation.plant import Consumers, Messages
+from adapter.verdicts.simulation.scalers import Lane
+from adapter.verdicts.simulation.sights import Sight, Views
 
 SYNC_SECONDS = 15.0
 

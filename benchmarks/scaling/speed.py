@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from adapter.verdicts.load import Load
-from adapter.verdicts.plant import Consumers
-from adapter.verdicts.promised import Promised
-from adapter.verdicts.replay import replay
-from adapter.verdicts.scalers import Lane
+from adapter.verdicts.simulation.load import Load
+from adapter.verdicts.simulation.plant import Consumers
+from adapter.verdicts.simulation.promised import Promised
+from adapter.verdicts.simulation.replay import replay
+from adapter.verdicts.simulation.scalers import Lane
 from benchmarks.measuring.effort import Effort
 from benchmarks.measuring.tables import Table, row
 from benchmarks.scaling.hpas import average, down_after, hpa

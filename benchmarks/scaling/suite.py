@@ -8,7 +8,7 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from adapter.verdicts.replay import Replay, replayed
+from adapter.verdicts.simulation.replay import Replay, replayed
 from benchmarks.scaling.policies import BOUND, ORACLE, POLICIES
 from benchmarks.scaling.workloads import HOURS, Setting, settings
 

@@ -13,8 +13,8 @@ from adapter.verdicts.assignment import Sharing
 from adapter.verdicts.controllers import ControllerFlags, Controllers
 from adapter.verdicts.hpa import hpa_of
 from adapter.verdicts.owners import Assignor, owners_table
-from adapter.verdicts.plant import Messages
 from adapter.verdicts.required import Course, Demand, Promise, following_a_rise, quick_window_of, required
+from adapter.verdicts.simulation.plant import Messages
 from adapter.verdicts.waits import beyond_flight
 from local.promise import scenario
 from local.promise.environment import Environment

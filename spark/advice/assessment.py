@@ -13,7 +13,7 @@ from adapter.verdicts.causes import Verdict
 from spark.advice.advised import Advice, Ask, advice_for_all
 from spark.advice.candidates import GivenHpa
 from spark.advice.finding import Finding, Severity
-from spark.advice.hpa_manifest import file_names, hpa_yaml
+from spark.advice.hpa_files.hpa_manifest import file_names, hpa_yaml
 from spark.advice.presets import Preset, best_of, presets_for
 from spark.figures import formatting
 from spark.figures.model import STALE_SECONDS, Group, Periods, ReportData, TopicFigures

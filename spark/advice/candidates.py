@@ -9,9 +9,9 @@ import numpy as np
 from adapter.verdicts.capacity import Capacity
 from adapter.verdicts.hpa import Hpa
 from adapter.verdicts.owners import Assignor
-from adapter.verdicts.plant import Consumers
-from adapter.verdicts.promised import Promised
-from adapter.verdicts.scalers import Served
+from adapter.verdicts.simulation.plant import Consumers
+from adapter.verdicts.simulation.promised import Promised
+from adapter.verdicts.simulation.scalers import Served
 from spark.advice.demand import USED_AT_MOST, Load, members_needed
 from spark.advice.hpa import JOIN_SECONDS, SETTLES, START_SECONDS, Draft, loop_delay, rounded
 from spark.advice.presets import constantly_high, high_inertia, low_inertia

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from adapter.verdicts.replay import replayed
+from adapter.verdicts.simulation.replay import replayed
 from spark.errors import Unusable
 from spark.figures.periods import Wanted
 from spark.storage.protocol import HistoryFiles

@@ -5,10 +5,10 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from spark.advice.adapter_settings import keys_of
 from spark.advice.assessment import Standing, drain_seconds
 from spark.advice.demand import production_of
 from spark.advice.finding import Severity
+from spark.advice.hpa_files.adapter_settings import keys_of
 from spark.advice.recommendation import Behavior, LagPerReplica, Promise, Recommendation
 from spark.figures import formatting
 from spark.figures.model import ReportData, TopicFigures

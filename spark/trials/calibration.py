@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from adapter.verdicts.load import NO_EVENTS, Events, Load
-from adapter.verdicts.plant import Consumers
-from adapter.verdicts.replay import Replay
-from adapter.verdicts.scalers import Lane
+from adapter.verdicts.simulation.load import NO_EVENTS, Events, Load
+from adapter.verdicts.simulation.plant import Consumers
+from adapter.verdicts.simulation.replay import Replay
+from adapter.verdicts.simulation.scalers import Lane
 from spark.errors import Unusable
 from spark.figures import formatting
 from spark.figures.model import Flags, Floats

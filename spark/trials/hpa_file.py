@@ -6,7 +6,7 @@ from pathlib import Path
 from adapter.documents import content_of, document_in
 from adapter.errors import SettingsInvalid
 from adapter.verdicts.hpa import Hpa, HpaInvalid, LabelSelector, Metric, hpa_of
-from adapter.verdicts.promised import Promised
+from adapter.verdicts.simulation.promised import Promised
 from spark.errors import Unusable
 from spark.tables.seen_hpas import SeenHpa
 from spark.trials.references import Candidate

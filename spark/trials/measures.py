@@ -5,7 +5,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.verdicts.replay import Replay
+from adapter.verdicts.simulation.replay import Replay
 from spark.figures.model import Flags, Floats
 from spark.trials.calibration import Figures, figures_from, flights_of
 from spark.trials.minutes import Minutes

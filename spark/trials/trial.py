@@ -4,9 +4,9 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from adapter.verdicts.plant import Consumers
-from adapter.verdicts.replay import Replay, replay, replayed
-from adapter.verdicts.scalers import Lane
+from adapter.verdicts.simulation.plant import Consumers
+from adapter.verdicts.simulation.replay import Replay, replay, replayed
+from adapter.verdicts.simulation.scalers import Lane
 from spark.errors import Unusable
 from spark.trials.calibration import (
     Calibration,

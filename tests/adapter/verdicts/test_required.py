@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from adapter.verdicts.assignment import Divisions, Sharing
 from adapter.verdicts.owners import Assignor
-from adapter.verdicts.plant import Arrivals, Consumers, Plant
 from adapter.verdicts.required import (
     BASES,
     Basis,
@@ -25,6 +24,7 @@ from adapter.verdicts.required import (
     required,
     required_of_all,
 )
+from adapter.verdicts.simulation.plant import Arrivals, Consumers, Plant
 from adapter.verdicts.waits import beyond_flight
 from tests.support.demands import PROMISE, demand
 

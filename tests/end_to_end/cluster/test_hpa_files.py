@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from local.kubernetes.control_plane import ControlPlane
-from spark.advice.hpa_manifest import NO_TARGET, file_names, hpa_yaml
+from spark.advice.hpa_files.hpa_manifest import NO_TARGET, file_names, hpa_yaml
 from spark.advice.presets import presets_for
 from spark.figures.agreement import Agreement
 from spark.figures.model import Group, Lag

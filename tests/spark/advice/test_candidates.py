@@ -10,11 +10,11 @@ import pytest
 from adapter.verdicts.capacity import Capacity
 from adapter.verdicts.hpa import MetricTarget
 from adapter.verdicts.owners import Assignor
-from adapter.verdicts.promised import Promised
-from spark.advice.adapter_settings import keys_of
+from adapter.verdicts.simulation.promised import Promised
 from spark.advice.candidates import TOO_LARGE, Tried, asked_of, question_of, tried_of
 from spark.advice.demand import load_of
 from spark.advice.hpa import draft_of
+from spark.advice.hpa_files.adapter_settings import keys_of
 from spark.advice.recommendation import Reads
 from spark.figures.agreement import Agreement
 from spark.figures.model import Group

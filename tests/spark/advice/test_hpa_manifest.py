@@ -14,10 +14,10 @@ from local.manifests.consistency import hpa_problems
 from spark.advice.advised import Advice
 from spark.advice.candidates import tried_of
 from spark.advice.hpa import draft_of
-from spark.advice.hpa_manifest import file_names, hpa_yaml, is_label_value
+from spark.advice.hpa_files.hpa_manifest import file_names, hpa_yaml, is_label_value
+from spark.advice.hpa_files.yaml_text import quoted
 from spark.advice.presets import best_of, presets_for
 from spark.advice.recommendation import Reads
-from spark.advice.yaml_text import quoted
 from spark.figures.agreement import Agreement
 from spark.figures.model import Group
 from tests.support.history.advised_groups import UTC, advice_for

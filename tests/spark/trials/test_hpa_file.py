@@ -1,6 +1,6 @@
 import pytest
 
-from adapter.verdicts.promised import Promised
+from adapter.verdicts.simulation.promised import Promised
 from spark.errors import Unusable
 from spark.trials.hpa_file import REQUIRED, candidate_of
 from tests.spark.replay.test_command import lag_of

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adapter.verdicts.replay import Replay
+from adapter.verdicts.simulation.replay import Replay
 from spark.trials.calibration import as_served, figures_of
 from spark.trials.measures import Measure
 from tests.support.history.minutes import read_by

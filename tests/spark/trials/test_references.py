@@ -3,9 +3,9 @@ from dataclasses import replace
 import numpy as np
 
 from adapter.verdicts.owners import Assignor
-from adapter.verdicts.plant import Consumers
-from adapter.verdicts.replay import replayed
-from adapter.verdicts.scalers import Served
+from adapter.verdicts.simulation.plant import Consumers
+from adapter.verdicts.simulation.replay import replayed
+from adapter.verdicts.simulation.scalers import Served
 from spark.trials.references import foreseen, keda_of, lane_of_oracle, lanes_with
 from tests.support.history.minutes import read_by
 

@@ -5,11 +5,7 @@ import numpy as np
 import pytest
 
 from adapter.verdicts.assignment import Divisions
-from adapter.verdicts.load import Events, Load
 from adapter.verdicts.owners import Assignor
-from adapter.verdicts.plant import Consumers, Messages
-from adapter.verdicts.promised import Promised, sharing_of
-from adapter.verdicts.replay import replayed
 from adapter.verdicts.required import (
     Course,
     Courses,
@@ -20,8 +16,12 @@ from adapter.verdicts.required import (
     quick_window_of,
     required_of_all,
 )
-from adapter.verdicts.scalers import Lane, Served
-from adapter.verdicts.sights import Sight, Views
+from adapter.verdicts.simulation.load import Events, Load
+from adapter.verdicts.simulation.plant import Consumers, Messages
+from adapter.verdicts.simulation.promised import Promised, sharing_of
+from adapter.verdicts.simulation.replay import replayed
+from adapter.verdicts.simulation.scalers import Lane, Served
+from adapter.verdicts.simulation.sights import Sight, Views
 from adapter.verdicts.waits import beyond_flight
 from tests.support.hpas import external, hpa, rules
 

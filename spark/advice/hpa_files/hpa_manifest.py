@@ -9,11 +9,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from spark.advice.adapter_settings import keys_of, metric_name, named_metric, rule_of
 from spark.advice.advised import Advice, expected_in_words
+from spark.advice.hpa_files.adapter_settings import keys_of, metric_name, named_metric, rule_of
+from spark.advice.hpa_files.yaml_text import comment, quoted
 from spark.advice.presets import Preset
 from spark.advice.recommendation import Behavior, Number, Reads, Recommendation
-from spark.advice.yaml_text import comment, quoted
 from spark.figures.model import Group
 
 PLACEHOLDER = "your-consumer"

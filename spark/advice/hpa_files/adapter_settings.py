@@ -2,8 +2,8 @@
 
 from decimal import Decimal
 
+from spark.advice.hpa_files.yaml_text import quoted
 from spark.advice.recommendation import LagPerReplica, Promise, Reads, Recommendation
-from spark.advice.yaml_text import quoted
 from spark.figures.model import Group
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from adapter.columns import Flags, Indexes
 from adapter.verdicts.controllers import ControllerFlags, Controllers, Milli, lanes_by
 from adapter.verdicts.hpa import Hpa
-from adapter.verdicts.load import MINUTE, NO_EVENTS, Events, Load
-from adapter.verdicts.plant import Consumers, Messages
 from adapter.verdicts.recent import Counts, RecentCounts, Window
-from adapter.verdicts.sights import Sight
+from adapter.verdicts.simulation.load import MINUTE, NO_EVENTS, Events, Load
+from adapter.verdicts.simulation.plant import Consumers, Messages
+from adapter.verdicts.simulation.sights import Sight
 
 
 @dataclass(frozen=True, slots=True)

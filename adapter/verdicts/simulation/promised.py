@@ -11,7 +11,6 @@ import numpy as np
 
 from adapter.columns import Flags, Indexes, Seconds
 from adapter.verdicts.assignment import Counts, Divisions, Rates, Reading, Sharing, held_at_most
-from adapter.verdicts.plant import Consumers, Messages
 from adapter.verdicts.required import (
     CALMING,
     Course,
@@ -24,8 +23,9 @@ from adapter.verdicts.required import (
     following_a_rise,
     quick_window_of,
 )
-from adapter.verdicts.scalers import Lane
-from adapter.verdicts.sights import Sight
+from adapter.verdicts.simulation.plant import Consumers, Messages
+from adapter.verdicts.simulation.scalers import Lane
+from adapter.verdicts.simulation.sights import Sight
 from adapter.verdicts.waits import beyond_flight
 
 MOST_SYNCS, MOST_CELLS = 16, 200_000

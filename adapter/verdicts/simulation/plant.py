@@ -17,7 +17,7 @@ from adapter.columns import Indexes, Seconds
 from adapter.verdicts.assignment import UNKNOWN
 from adapter.verdicts.owners import NOBODY, Assignor, Owners, owners_table
 from adapter.verdicts.recent import Counts
-from adapter.verdicts.slots import Slots
+from adapter.verdicts.simulation.slots import Slots
 
 Messages = NDArray[np.float64]
 

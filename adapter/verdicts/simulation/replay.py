@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from adapter.columns import Indexes
 from adapter.verdicts.controllers import DEFAULT_FLAGS, ControllerFlags
-from adapter.verdicts.load import MINUTE, Curves, arrived_in
-from adapter.verdicts.plant import Arrivals, Consumers, Messages, Plant
-from adapter.verdicts.scalers import Autoscaled, Given, Lane, Scaler
-from adapter.verdicts.sights import RATE_SECONDS, Inflows, Sight
+from adapter.verdicts.simulation.load import MINUTE, Curves, arrived_in
+from adapter.verdicts.simulation.plant import Arrivals, Consumers, Messages, Plant
+from adapter.verdicts.simulation.scalers import Autoscaled, Given, Lane, Scaler
+from adapter.verdicts.simulation.sights import RATE_SECONDS, Inflows, Sight
 
 MOST_PARTITIONS = 200_000
 """Of all lanes in a batch: more beside one another cost no less each."""
