@@ -23,16 +23,9 @@ from adapter.metrics.problems import Problem, Reason, refused
 from adapter.metrics.selection import Selection
 from adapter.metrics.store import ClusterView
 from adapter.settings.models import Replicas
-from adapter.verdicts.required import (
-    Basis,
-    Course,
-    Demand,
-    Promise,
-    Required,
-    following_a_rise,
-    quick_window_of,
-    required,
-)
+from adapter.verdicts.courses import Course
+from adapter.verdicts.demands import Demand, Promise
+from adapter.verdicts.required import Basis, Required, following_a_rise, quick_window_of, required
 from adapter.verdicts.waits import beyond_flight
 
 MOST_COURSES = 10_000

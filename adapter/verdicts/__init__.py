@@ -1,2 +1,2 @@
 """What is true of a group: pure rules over numbers and columns, without Spark and without Kafka. The reports use all of
-them, the metrics API only `waiting` and `assignment`."""
+them; nothing that is served uses `simulation`."""

@@ -4,110 +4,32 @@ A lag alone is no demand: it follows from the members that were there. The numbe
 which messages arrive, which does not depend on them, and what already waits is worked off within the promise beside it.
 Only members that shorten a wait count: each one has whole partitions, and no two can share one."""
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from enum import StrEnum
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adapter.columns import Flags, Indexes
 from adapter.verdicts.assignment import (
-    NO_LIMIT,
     UNKNOWN,
-    Asked,
     Counts,
     Divisions,
     Rates,
     Reading,
-    Sharing,
     held_at_most,
     whole_partitions,
 )
+from adapter.verdicts.courses import GROWN, Course, Courses, judged, watched
+from adapter.verdicts.demands import CALMING, Demand, Demands, Known, Messages, Promise, Promises, Wanting
 
-Messages = NDArray[np.float64]
-
-SHORTEST_SECONDS = 60.0
-"""Messages that wait are worked off in no less: a quicker reaction overshoots, because new members need time."""
 CHANCE = 3.0
 """Standard deviations of a number of messages that come independently of one another."""
 QUICK_SECONDS, QUICK_CYCLES = 15.0, 2
 """A load that rises is seen over so many seconds or cycles, whichever is longer."""
-CALMING = 1.05
-"""The number falls only if the rates could grow by this factor without raising it again."""
-LONGEST_FREEZE_SECONDS = 300.0
-"""Kafka's default for max.poll.interval.ms, the longest that a member may hold up a rebalance."""
-PROVEN_SECONDS = 120.0
-"""After a step, members read for so long before it is judged: rates are over up to 95 s."""
-INEFFECTIVE = 0.1
-"""A step up that raised the throughput by less than this share of what it should have did not help."""
-DELAY_SECONDS = 60.0
-"""A sync of the HPA controller (15 s), the start of a pod (30 s) and its joining (10 s), rounded up."""
-PAUSE_SECONDS = 3.0
-"""For which a rebalance stops all members, as the assignor `range` does."""
-LIMITED_SECONDS = 1800.0
-GROWN = 1.1
-"""After that time, or once so many times as much arrives, a step up that did not help is tried again."""
 _ROUNDING = 1e-9
 _MOST = 2**31 - 1
 """Replicas that Kubernetes can count."""
-
-
-@dataclass(frozen=True, slots=True)
-class Promise:
-    max_wait: float
-    """Seconds that a message waits at most."""
-    utilization: float = 0.9
-    """Of the capacity, the share that is planned with."""
-    pause_seconds: float = 0.0
-    """For which a rebalance stops all members."""
-    delay_seconds: float = 65.0
-    """From the offsets that ask for a member until it reads."""
-
-    @classmethod
-    def of(cls, max_wait: float, sharing: Sharing, interval_seconds: float) -> Self:
-        """Returns the promise of a group whose offsets are read at this interval."""
-        pause = PAUSE_SECONDS if sharing is Sharing.BY_TOPIC else 0.0
-        return cls(max_wait, pause_seconds=pause, delay_seconds=DELAY_SECONDS + interval_seconds / 2)
-
-    @property
-    def drain_seconds(self) -> float:
-        """The time in which messages that wait are worked off."""
-        return max(self.max_wait, SHORTEST_SECONDS, self.delay_seconds)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Demand:
-    """Of one group at one time; columns have an entry for each partition, one topic after another."""
-
-    arriving: Messages
-    """Messages per second."""
-    lag: Messages
-    beyond: Messages
-    """Of the lag, what waits beyond messages on their way (`beyond_flight`)."""
-    capacity: float
-    """Messages per second of one member."""
-    partitions: tuple[int, ...]
-    """Of each topic."""
-    sharing: Sharing = Sharing.TOGETHER
-    is_still: Flags | None = None
-    """Partitions whose commits stand still; None: none."""
-    read: float = math.nan
-    """Messages per second that the group reads; NaN: not known."""
-    members: int | None = None
-    """None: not known, or the group rebalances."""
-    expected_members: int | None = None
-    """By the replicas that are there; None: not known."""
-    owners: Indexes | None = None
-    """The member that has each partition, from 0; negative: nobody. None: not known."""
-    measured: Messages | None = None
-    """What arrives now, where `arriving` is what is expected to; None: the same."""
-
-    @property
-    def arriving_now(self) -> Messages:
-        return self.arriving if self.measured is None else self.measured
 
 
 class Basis(StrEnum):
@@ -137,141 +59,6 @@ class Required(NamedTuple):
     """Partitions that get more than one member can read, so that no number of members keeps their promise."""
     still: Indexes
     """Partitions that wait, and whose commits stand still."""
-
-
-@dataclass(frozen=True, slots=True)
-class Course:
-    """What the next number depends on, of those before it."""
-
-    members: int
-    """That were required."""
-    drain: float = math.inf
-    """Messages per second that were to be worked off, when the members were last those that were expected; infinite if
-    they never were."""
-    unsettled_since: float = math.nan
-    """NaN: the members are those that are expected."""
-    difference: int = 0
-    """Members that are there beyond those that are expected (negative: that are missing), and that have been accepted,
-    because a change takes no longer than LONGEST_FREEZE_SECONDS."""
-    seen: int = UNKNOWN
-    """Members that were last there."""
-    seen_since: float = 0.0
-    step_members: int = 0
-    """Before a step up while something waited; 0: there was none."""
-    step_read: float = math.nan
-    """Messages per second that were read before it."""
-    limit: int = NO_LIMIT
-    """More members did not help."""
-    limited_until: float = -math.inf
-    limited_rate: float = math.inf
-    """Messages per second that arrived when that was found."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Courses:
-    """The fields of a course, each with an entry for every group."""
-
-    members: Counts
-    drain: Messages
-    unsettled_since: Messages
-    difference: Counts
-    seen: Counts
-    seen_since: Messages
-    step_members: Counts
-    step_read: Messages
-    limit: Counts
-    limited_until: Messages
-    limited_rate: Messages
-
-    @classmethod
-    def of(cls, courses: Sequence[Course]) -> Self:
-        return cls(*(np.array([getattr(course, it.name) for course in courses]) for it in fields(cls)))
-
-    def is_settled(self, now: float) -> Flags:
-        """Whether the members are those that are expected, as far as they ever are."""
-        settled: Flags = ~(now - self.unsettled_since < LONGEST_FREEZE_SECONDS)
-        return settled
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Demands:
-    """As `Demand`, with a row for each group. Partitions are columns; those that a group lacks have 0 of everything."""
-
-    arriving: Messages
-    lag: Messages
-    beyond: Messages
-    capacity: Messages
-    read: Messages
-    members: Counts
-    """UNKNOWN where they are not known, also if they are expected."""
-    expected_members: Counts
-    is_still: Flags | None = None
-    owners: Indexes | None = None
-    measured: Messages | None = None
-
-    @property
-    def arriving_now(self) -> Messages:
-        return self.arriving if self.measured is None else self.measured
-
-    def among(self, rows: Indexes) -> "Demands":
-        """Returns those of some groups."""
-        return Demands(
-            self.arriving[rows],
-            self.lag[rows],
-            self.beyond[rows],
-            self.capacity[rows],
-            self.read[rows],
-            self.members[rows],
-            self.expected_members[rows],
-            None if self.is_still is None else self.is_still[rows],
-            None if self.owners is None else self.owners[rows],
-            None if self.measured is None else self.measured[rows],
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Promises:
-    """The fields of a promise, each with an entry for every group."""
-
-    utilization: Messages
-    pause_seconds: Messages
-    drain_seconds: Messages
-
-    @classmethod
-    def of(cls, promises: Sequence[Promise]) -> Self:
-        return cls(*(np.array([getattr(promise, it.name) for promise in promises]) for it in fields(cls)))
-
-    def among(self, rows: Indexes) -> "Promises":
-        """Returns those of some groups."""
-        return Promises(*(getattr(self, it.name)[rows] for it in fields(self)))
-
-
-class Wanting(Asked, Protocol):
-    """Groups whose numbers of members depend on nothing else."""
-
-    @property
-    def is_idle(self) -> Flags:
-        """Whether nothing waits and nothing arrives."""
-
-
-class Known(Wanting, Protocol):
-    """What is known of many groups (rows) at one time."""
-
-    @property
-    def read(self) -> Messages:
-        """Messages per second; NaN where they are not known."""
-
-    @property
-    def expected_members(self) -> Counts: ...
-
-    def drains(self) -> Messages:
-        """Returns the messages per second to read beside those that arrive (`drains_of`)."""
-
-    def measured(self) -> tuple[Messages, Messages]:
-        """Returns the messages per second that arrive now, and of these what members could read."""
-
-    def busier(self, rows: Indexes) -> Wanting:
-        """Returns some of them, with rates that have grown by CALMING."""
 
 
 class RequiredOfAll(NamedTuple):
@@ -400,12 +187,12 @@ def decided(
     now: float, known: Known, divisions: Divisions, promises: Promises, courses: Courses
 ) -> tuple[Counts, Counts, Courses]:
     """Returns the number of members of each group, what it follows from, and the courses for the next call."""
-    courses = _watched(now, known, courses)
+    courses = watched(now, known, courses)
     is_settled = courses.is_settled(now)
     # The pause of a rebalance, and members that are still starting, ask for no more members.
     drain = known.drains()
     drain = np.where(is_settled, drain, np.minimum(drain, courses.drain))
-    courses = _judged(now, known, courses, is_settled, drain > 0)
+    courses = judged(now, known, courses, is_settled, drain > 0)
     wanted, basis = _wanted(known, divisions, promises, drain)
     wanted, basis = _calmed(wanted, basis, known, divisions, promises, drain, courses, is_settled)
     is_limited = (now < courses.limited_until) & (wanted > courses.limit)
@@ -471,40 +258,3 @@ def _wanted(asked: Wanting, divisions: Divisions, promises: Promises, drain: Mes
     wanted = np.minimum(np.maximum(by_partitions, by_rates), divisions.most)
     basis = np.where(by_partitions > by_rates, _PARTITIONS, _RATES)
     return np.where(is_idle, 0, wanted), np.where(is_idle, _IDLE, basis)
-
-
-def _watched(now: float, demands: Known, courses: Courses) -> Courses:
-    """Follows which members are there, and since when they are not those that are expected."""
-    members, since = demands.members, courses.unsettled_since
-    difference = np.where(demands.expected_members == UNKNOWN, 0, members - demands.expected_members)
-    is_usual = (difference == 0) | (difference == courses.difference)
-    is_late = ~np.isnan(since) & courses.is_settled(now)
-    settles = (members != UNKNOWN) & (is_usual | is_late)
-    return replace(
-        courses,
-        seen=members,
-        seen_since=np.where(members != courses.seen, now, courses.seen_since),
-        unsettled_since=np.where(settles, np.nan, np.where(np.isnan(since), now, since)),
-        difference=np.where(settles, difference, courses.difference),
-    )
-
-
-def _judged(now: float, demands: Known, courses: Courses, is_settled: Flags, is_lagging: Flags) -> Courses:
-    """Decides whether the latest steps up have helped, once their members have read for long enough."""
-    read, before = demands.read, courses.step_members
-    is_due = is_settled & (before > 0) & ~np.isnan(read) & (now - courses.seen_since >= PROVEN_SECONDS)
-    if not is_due.any():
-        return courses
-    expected = courses.step_read * (1 + INEFFECTIVE * (demands.members / np.maximum(before, 1) - 1))
-    # Members that read about as much as arrives and can be read are not limited further down, however little that is.
-    # What is only expected cannot be read yet.
-    arriving, readable = demands.measured()
-    keep_up = read >= (1 - INEFFECTIVE) * readable
-    failed = is_due & is_lagging & (demands.members > before) & (read < expected) & ~keep_up
-    return replace(
-        courses,
-        step_members=np.where(is_due, 0, before),
-        limit=np.where(failed, before, courses.limit),
-        limited_until=np.where(failed, now + LIMITED_SECONDS, courses.limited_until),
-        limited_rate=np.where(failed, arriving, courses.limited_rate),
-    )

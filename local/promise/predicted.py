@@ -11,9 +11,11 @@ from adapter.lag.ring import ENDS, NOT_SEEN, Track, extended, past_of
 from adapter.metrics.demand import window_of
 from adapter.verdicts.assignment import Sharing
 from adapter.verdicts.controllers import ControllerFlags, Controllers
+from adapter.verdicts.courses import Course
+from adapter.verdicts.demands import Demand, Promise
 from adapter.verdicts.hpa import hpa_of
 from adapter.verdicts.owners import Assignor, owners_table
-from adapter.verdicts.required import Course, Demand, Promise, following_a_rise, quick_window_of, required
+from adapter.verdicts.required import following_a_rise, quick_window_of, required
 from adapter.verdicts.simulation.plant import Messages
 from adapter.verdicts.waits import beyond_flight
 from local.promise import scenario

@@ -1,4 +1,4 @@
-"""Figures of replays that arrive in parts, of which no more is kept than the figures need."""
+"""The figures of a replay, taken part by part; only what they need is kept."""
 
 from typing import Self
 
@@ -54,7 +54,7 @@ class Measure:
 
 
 class _Highest:
-    """A high percentile of values of which the others are dropped as they come."""
+    """A high percentile of values that arrive in parts. Values too small to matter for it are dropped early."""
 
     def __init__(self, number: int, percentile: int) -> None:
         """`number`: of all values."""

@@ -1,4 +1,4 @@
-"""docs/demand.md: whoever copies its example runs what `make demo-demand` ran for the figures on the page."""
+"""docs/demand.md: the example on the page is what `make demo-demand` runs, so its figures hold for a copy."""
 
 import re
 from pathlib import Path

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from adapter.verdicts.required import Demand, Promise
+from adapter.verdicts.demands import Demand, Promise
 
 PROMISE = Promise(max_wait=30.0)
 

@@ -29,7 +29,7 @@ GroupKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hours:
-    """What was produced for a group in the hours of which the history has at least one topic."""
+    """The production of a group's topics, hour by hour. Hours that the history has for none of them are left out."""
 
     start: Times
     """In order."""

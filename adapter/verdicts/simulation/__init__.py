@@ -1,1 +1,1 @@
-"""What HPAs would have done with a group: its load, its consumers and its autoscalers, replayed for many groups at once."""
+"""HPAs replayed on what groups did: their load, consumers and autoscalers, for many groups at once."""

@@ -11,18 +11,9 @@ import numpy as np
 
 from adapter.columns import Flags, Indexes, Seconds
 from adapter.verdicts.assignment import Counts, Divisions, Rates, Reading, Sharing, held_at_most
-from adapter.verdicts.required import (
-    CALMING,
-    Course,
-    Courses,
-    Promise,
-    Promises,
-    Wanting,
-    decided,
-    drains_of,
-    following_a_rise,
-    quick_window_of,
-)
+from adapter.verdicts.courses import Course, Courses
+from adapter.verdicts.demands import CALMING, Promise, Promises, Wanting
+from adapter.verdicts.required import decided, drains_of, following_a_rise, quick_window_of
 from adapter.verdicts.simulation.plant import Consumers, Messages
 from adapter.verdicts.simulation.scalers import Lane
 from adapter.verdicts.simulation.sights import Sight
@@ -103,7 +94,7 @@ class _Sync:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ahead:
-    """What arrives at the next syncs, whatever is decided meanwhile."""
+    """Production at the next syncs: it does not depend on the decisions made until then."""
 
     times: Sequence[float]
     syncs: Sequence[_Sync]

@@ -132,7 +132,7 @@ def _named(name: str, hpa: Recommendation) -> list[str]:
 def _division(reads: Reads) -> list[str]:
     if reads is not Reads.LAG:
         return []
-    return ["          # replicas = ceil(lag / averageValue), over all items the selector gives."]
+    return ["          # replicas = ceil(lag / averageValue), over all items that match the selector."]
 
 
 def _target_in_words(advice: Advice) -> str:

@@ -10,20 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.verdicts.assignment import Divisions, Sharing
+from adapter.verdicts.courses import Course, Courses
+from adapter.verdicts.demands import Demand, Demands, Promise, Promises
 from adapter.verdicts.owners import Assignor
-from adapter.verdicts.required import (
-    BASES,
-    Basis,
-    Course,
-    Courses,
-    Demand,
-    Demands,
-    Promise,
-    Promises,
-    following_a_rise,
-    required,
-    required_of_all,
-)
+from adapter.verdicts.required import BASES, Basis, following_a_rise, required, required_of_all
 from adapter.verdicts.simulation.plant import Arrivals, Consumers, Plant
 from adapter.verdicts.waits import beyond_flight
 from tests.support.demands import PROMISE, demand

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from adapter.verdicts.required import Basis, Course, Required, required
+from adapter.verdicts.courses import Course
+from adapter.verdicts.required import Basis, Required, required
 from tests.support.demands import PROMISE, demand
 
 

@@ -143,7 +143,7 @@ def test_without_a_leader_nothing_is_posted() -> None:
 
 
 def replicas(*hpas: Autoscaler) -> World:
-    """Two, of which 0 is the leader."""
+    """Two replicas of the adapter; replica 0 is the leader."""
     world = World(hpas)
     world.begin(1)
     return world

@@ -75,10 +75,10 @@ def test_both_commands_make_the_same_as_in_a_session_of_their_own_and_the_sql_ta
     reported(here, tmp_path / "report-here", spark_session, now, (since, None))
 
     compacted = command(server, "compact", "--history", str(there))
-    report = ("report", "--history", str(there), "--output", str(tmp_path / "report-there"), "--from", since)
-    told = command(server, *report)
+    arguments = ("report", "--history", str(there), "--output", str(tmp_path / "report-there"), "--from", since)
+    reported_there = command(server, *arguments)
 
-    assert (compacted.returncode, told.returncode) == (0, 0), compacted.stderr + told.stderr
+    assert (compacted.returncode, reported_there.returncode) == (0, 0), compacted.stderr + reported_there.stderr
     assert tables_of(there) == tables_of(here) != {}
     assert report_in(tmp_path / "report-there") == report_in(tmp_path / "report-here")
     # The UI hears of what has ended a moment later.

@@ -286,7 +286,7 @@ def test_a_promise_to_a_group_that_no_selector_can_name_is_recommended_as_a_name
 
 
 def test_a_lag_that_is_cheaper_than_a_promise_is_recommended_without_a_rule(patient: Report) -> None:
-    """The same waves, of which messages may now wait ten minutes."""
+    """The same waves, but a message may wait ten minutes."""
     standing = of(patient, "waves")
     hpa = hpa_in(standing.yaml)
 

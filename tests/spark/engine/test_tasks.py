@@ -219,7 +219,7 @@ def test_the_job_group_says_what_runs(spark_session: SparkSession) -> None:
     run(spark_session, doubled, [Job(1)], "deltas 2026-11-22 10:00, 36 million rows")
 
     status = spark_session.sparkContext.statusTracker()
-    # Spark tells its listeners of a job after it has begun.
+    # Spark notifies its listeners asynchronously, so a job may appear after it has ended.
     wait_until(lambda: bool(status.getJobIdsForGroup("kafka-lag-report")), "the job in its group", 180)
     assert spark_session.sparkContext.getLocalProperty("spark.job.description") == (
         "deltas 2026-11-22 10:00, 36 million rows"

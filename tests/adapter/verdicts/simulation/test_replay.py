@@ -5,17 +5,10 @@ import numpy as np
 import pytest
 
 from adapter.verdicts.assignment import Divisions
+from adapter.verdicts.courses import Course, Courses
+from adapter.verdicts.demands import Demands, Promise, Promises
 from adapter.verdicts.owners import Assignor
-from adapter.verdicts.required import (
-    Course,
-    Courses,
-    Demands,
-    Promise,
-    Promises,
-    following_a_rise,
-    quick_window_of,
-    required_of_all,
-)
+from adapter.verdicts.required import following_a_rise, quick_window_of, required_of_all
 from adapter.verdicts.simulation.load import Events, Load
 from adapter.verdicts.simulation.plant import Consumers, Messages
 from adapter.verdicts.simulation.promised import Promised, sharing_of
