@@ -91,8 +91,7 @@ class HpaWrites:
         return self.annotate(hpa, {ASLEEP_SINCE: since, **self._signed(ASLEEP_BY)}, is_current=True)
 
     def mark_awake(self, hpa: Autoscaler) -> bool:
-        is_signed = self.owner or ASLEEP_BY in hpa.annotations
-        return self.annotate(hpa, {ASLEEP_SINCE: None, **({ASLEEP_BY: None} if is_signed else {})})
+        return self.annotate(hpa, {ASLEEP_SINCE: None, ASLEEP_BY: None})
 
     def apply_maximum(self, hpa: Autoscaler, maximum: int, before: str | None) -> bool:
         """Applies `maxReplicas`, and its former value as an annotation; without one, the annotation goes.

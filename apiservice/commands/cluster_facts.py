@@ -93,7 +93,7 @@ class Cluster:
             return found.problem
         selector = selector_of({"matchLabels": found.document["spec"].get("selector")})
         if not selector:
-            return f"the Service {service.namespace}/{service.name} selects no pods by their labels"
+            return f"the Service {service.place} selects no pods by their labels"
         pods = self._asked("GET", f"{core}/pods", [("labelSelector", written(selector)), ("limit", str(MOST_PODS))])
         if pods.document is None:
             return pods.problem

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from apiservice.registration.api_service import Service, is_ours
+from apiservice.api_group import EXTERNAL
+from apiservice.registration.api_service import ApiServiceState, Service, is_ours, state_of
 from apiservice.tls.issuing import PRODUCT
 
 Json = dict[str, Any]
@@ -87,8 +88,9 @@ class ClusterFacts:
         return self.given
 
     @property
-    def place(self) -> str:
-        return f"{self.service.namespace}/{self.service.name}"
+    def state(self) -> ApiServiceState:
+        """What the APIService of external metrics says of itself."""
+        return state_of(EXTERNAL, self.api_service.document, self.service, None)
 
     @property
     def served(self) -> tuple[str, ...]:

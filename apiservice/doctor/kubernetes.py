@@ -43,7 +43,7 @@ def _before(facts: ClusterFacts) -> Iterator[Check]:
     elif found.document is None:
         yield passed(codes.HOLDER, name, "nobody has it yet")
     else:
-        state = api_service.state_of(EXTERNAL, found.document, facts.service, None)
+        state = facts.state
         yield judged(codes.HOLDER, name, state.text if state.is_others else "", Outcome.WARNING)
 
 
@@ -52,11 +52,11 @@ def _of_api_service(facts: ClusterFacts, now: datetime) -> Iterator[Check]:
     if found.document is None and not found.is_absent:
         yield from (skipped(code, name, found.problem) for code in _WAY)
         return
-    state = api_service.state_of(EXTERNAL, found.document, facts.service, None)
+    state = facts.state
     if found.document is None or state.is_others:
         yield from chained(_WAY, name, codes.HOLDER, state.text)
         return
-    yield passed(codes.HOLDER, name, f"Service {facts.place}")
+    yield passed(codes.HOLDER, name, f"Service {facts.service.place}")
     untrusted = state.details if "x509" in state.details else api_service.bundle_fault(found.document, now)
     if untrusted:
         yield from chained(_WAY[1:], name, codes.AUTHORITY, untrusted)
@@ -73,26 +73,16 @@ def _of_api_service(facts: ClusterFacts, now: datetime) -> Iterator[Check]:
 
 
 def _front_proxy(facts: ClusterFacts) -> Check:
-    refused = _refusal(facts)
-    if refused:
-        return failed(codes.FRONT_PROXY, "", refused)
-    found = facts.authentication
-    if found.document is None and not found.is_absent:
-        return skipped(codes.FRONT_PROXY, "", found.problem)
-    return passed(codes.FRONT_PROXY)
-
-
-def _refusal(facts: ClusterFacts) -> str:
-    """Returns why the adapter cannot recognise the front proxy, or does not."""
-    found = facts.authentication
+    found, details = facts.authentication, facts.state.details
+    is_known = found.document is not None or found.is_absent
     try:
-        if found.document is not None or found.is_absent:
+        if is_known:
             AuthenticationFollower(lambda _: None).listed(iter([] if found.document is None else [found.document]))
     except AdapterError as error:
-        return str(error)
-    state = api_service.state_of(EXTERNAL, facts.api_service.document, facts.service, None)
-    is_refused = _REFUSED.search(state.details)
-    return f"the adapter does not accept the front proxy's certificate: {state.details}" if is_refused else ""
+        return failed(codes.FRONT_PROXY, "", str(error))
+    if _REFUSED.search(details):
+        return failed(codes.FRONT_PROXY, "", f"the adapter does not accept the front proxy's certificate: {details}")
+    return passed(codes.FRONT_PROXY) if is_known else skipped(codes.FRONT_PROXY, "", found.problem)
 
 
 def _may_read(review: Answer) -> Check:
@@ -106,7 +96,7 @@ def _of_replicas(facts: ClusterFacts) -> Iterator[Check]:
     if isinstance(facts.replicas, str):
         yield skipped(codes.READY, "", facts.replicas)
     elif not facts.replicas:
-        yield failed(codes.READY, f"Service {facts.place}", "there is no pod that it selects")
+        yield failed(codes.READY, f"Service {facts.service.place}", "there is no pod that it selects")
     else:
         yield from (_of_replica(each) for each in facts.replicas)
 

@@ -173,7 +173,7 @@ def _held(group: ApiGroup, holder: Mapping[str, Any], service: Service) -> str:
     return (
         f"{group.api_service} belongs to {who}: HPAs read {group.title} there, not here, and this adapter leaves it as "
         f"it is. To move HPAs to this adapter, one at a time with `upstream` in the settings, point the APIService to "
-        f"{service.namespace}/{service.name} (docs/install.md, Taking over)"
+        f"{service.place} (docs/install.md, Taking over)"
     )
 
 

@@ -15,7 +15,7 @@ from adapter.overview.lines import OTHERS, Attention, GroupLine, lines_of
 from adapter.overview.trends import LagTrends
 from adapter.settings.models import Settings
 from apiservice.autoscalers.arithmetic import HpaLine, line_of
-from apiservice.autoscalers.asked import groups_read
+from apiservice.autoscalers.asked import GroupRead, groups_read
 from apiservice.autoscalers.autoscaler import Autoscaler, AutoscalerCondition
 from apiservice.pods.values import PodsOf
 from apiservice.status_page.drawing import Drawing, drawn, span_of
@@ -32,6 +32,9 @@ AS_EXPECTED = {
     ("ScalingLimited", "False"),
 }
 """Types of an HPA's conditions with the status that asks for nobody's attention."""
+
+_Read = Mapping[tuple[str, str], frozenset[GroupRead]]
+"""Of HPAs by namespace and name: the groups that they read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +104,11 @@ def page_of(sources: Sources, namespace: str | None = None) -> Page:
     metrics, now = sources.metrics, sources.clock.monotonic()
     known = metrics.known(namespace)
     lines = lines_of(known)
-    asking = _in_order([each for each in sources.autoscalers if namespace in {None, each.namespace}], lines, metrics)
+    own = [each for each in sources.autoscalers if namespace in {None, each.namespace}]
+    read = {each.place: groups_read(each, metrics.named_groups) for each in own}
+    asking = _in_order(own, lines, read)
     shown = {each.place: line_of(each, metrics, sources.pods_in) for each in asking[:MOST_HPAS]}
-    of_groups = _by_group(asking, metrics)
+    of_groups = _by_group(asking, read)
     counted = Counter(line.attention for line in lines)
     span = span_of(sources.trends.at, now)
     several = len(sources.settings.clusters) > 1
@@ -111,7 +116,7 @@ def page_of(sources: Sources, namespace: str | None = None) -> Page:
     def row_of(line: GroupLine) -> GroupRow:
         hpas = [*of_groups[line.cluster, line.group], *of_groups[None, line.group]]
         places = list(dict.fromkeys(each.place for each in hpas))
-        first = [shown[place] for place in places[:MOST_HPAS_OF_GROUP] if place in shown]
+        first = [shown[place] for place in places if place in shown][:MOST_HPAS_OF_GROUP]
         return GroupRow(
             line=line,
             cells=dict(zip(HEADINGS, cells_of(line, names_cluster=several), strict=True)),
@@ -150,23 +155,23 @@ def _freshness(known: Known, now: float) -> Iterator[ClusterFreshness]:
         yield ClusterFreshness(one.view.cluster, len({totals.group[entry] for entry in entries}), age)
 
 
-def _in_order(asking: Sequence[Autoscaler], lines: Sequence[GroupLine], metrics: Metrics) -> list[Autoscaler]:
+def _in_order(asking: Sequence[Autoscaler], lines: Sequence[GroupLine], read: _Read) -> list[Autoscaler]:
     place_of: dict[str, int] = {}
     for place, line in enumerate(lines):
         place_of.setdefault(line.group, place)
 
     def urgency(autoscaler: Autoscaler) -> tuple[int, str, str]:
-        places = [place_of.get(read.group, -1) for read in groups_read(autoscaler, metrics.named_groups)]
+        places = [place_of.get(one.group, -1) for one in read[autoscaler.place]]
         return min(places, default=len(lines)), *autoscaler.place
 
     return sorted(asking, key=urgency)
 
 
-def _by_group(asking: Sequence[Autoscaler], metrics: Metrics) -> Mapping[tuple[str | None, str], list[Autoscaler]]:
+def _by_group(asking: Sequence[Autoscaler], read: _Read) -> Mapping[tuple[str | None, str], list[Autoscaler]]:
     """Returns those that read a group; the cluster may be None."""
     of_groups: defaultdict[tuple[str | None, str], list[Autoscaler]] = defaultdict(list)
     for each in asking:
-        for group in {(read.cluster, read.group) for read in groups_read(each, metrics.named_groups)}:
+        for group in {(one.cluster, one.group) for one in read[each.place]}:
             of_groups[group].append(each)
     return of_groups
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from spark.engine import tasks
 from spark.engine.session import SparkSettings, started
+from spark.engine.tasks import Attempted
 from spark.pipeline import day_task, hour_task
 from spark.pipeline.compact import compact
 from spark.pipeline.day_task import DayTask
@@ -70,21 +71,24 @@ LESS: Sequence[tuple[object, str, Callable[..., Any]]] = (
 """Where a function is used, its name there, and what takes its place."""
 
 
-def applied(kernel: Callable[[Task], Made], is_less: bool, task: Task) -> Made:  # noqa: FBT001 -- by its place
+def with_less(kernel: Callable[[Task], Made], task: Task) -> Made:
     """In the process of the task."""
     with contextlib.ExitStack() as stack:
-        for module, name, instead in LESS if is_less else ():
+        for module, name, instead in LESS:
             stack.enter_context(mock.patch.object(module, name, instead))
         return kernel(task)
 
 
+def attempted_with_less(kernel: Callable[[Any], Any], *rest: Any) -> Attempted[Any, Any]:  # noqa: ANN401 -- as it is made
+    return Attempted(partial(with_less, kernel), *rest)
+
+
 def main(location: str, what: str) -> None:
-    now, attempted = datetime(2027, 1, 1, tzinfo=UTC), tasks.Attempted
-
-    def wrapped(kernel: Callable[[Any], Any], *rest: Any) -> tasks.Attempted[Any, Any]:  # noqa: ANN401 -- as it is called
-        return attempted(partial(applied, kernel, what == "less"), *rest)
-
-    with started(SparkSettings()) as spark, mock.patch.object(tasks, "Attempted", wrapped):
+    now = datetime(2027, 1, 1, tzinfo=UTC)
+    with contextlib.ExitStack() as stack:
+        spark = stack.enter_context(started(SparkSettings()))
+        if what == "less":
+            stack.enter_context(mock.patch.object(tasks, "Attempted", attempted_with_less))
         compact(files_at(location), lambda: spark, now, now, lambda _: None)
 
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def measure(home: Path, effort: Effort) -> Table:  # noqa: ARG001 - nothing is w
     minutes = effort.scaling_hours * 60
     with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as processes:
         by_lag, promised = (
-            list(processes.map(_replayed, [minutes] * PROCESSES, [has_promise] * PROCESSES))
+            list(processes.map(partial(_replayed, has_promise=has_promise), [minutes] * PROCESSES))
             for has_promise in (False, True)
         )
     syncs = PROCESSES * GROUPS_OF_A_TASK * CANDIDATES * minutes * 4
@@ -56,7 +57,7 @@ def measure(home: Path, effort: Effort) -> Table:  # noqa: ARG001 - nothing is w
     )
 
 
-def _replayed(minutes: int, has_promise: bool) -> float:  # noqa: FBT001 - for `map`
+def _replayed(minutes: int, *, has_promise: bool) -> float:
     """Returns seconds of CPU."""
     groups = [_lanes(number, minutes) for number in range(GROUPS_OF_A_TASK)]
     lanes = [lane for of in groups for lane in (_with_promise(of) if has_promise else of)]

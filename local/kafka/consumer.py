@@ -110,7 +110,8 @@ def main() -> None:
 def _record(folder: Path | None, kind: str) -> TextIO:
     """Opens a file for each process, named after its pod: those of pods that have ended count, too."""
     name = f"{os.environ.get('POD', os.getpid())}.{time.time_ns()}.{kind}"
-    return open(os.devnull if folder is None else folder / name, "w")  # noqa: PTH123 - or no path
+    path = Path(os.devnull) if folder is None else folder / name
+    return path.open("w")
 
 
 def _consumer(arguments: argparse.Namespace) -> KafkaConsumer:

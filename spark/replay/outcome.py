@@ -1,6 +1,6 @@
 """The given HPA on a group's minutes, after the replay of what really happened and beside others; a Spark task."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from adapter.verdicts.simulation.replay import replayed
 from spark.errors import Unusable
@@ -63,14 +63,13 @@ def outcome_in(task: ReplayTask) -> Outcome:
 def outcome_of(minutes: Minutes, question: Question) -> Outcome:
     """Raises Unusable where members were not counted."""
     consumers, promised = question.consumers, question.promised_seconds
-    seen = replace(consumers, capacity=question.seen_capacity)
     lanes = [
-        as_they_were(minutes, seen),
+        as_they_were(minutes, question.seen),
         lane_of_oracle(minutes, consumers),
         *lanes_with(minutes, consumers, (*question.candidates, keda_of(consumers))),
     ]
     past, *others = replayed(lanes)
-    calibration, observed = calibration_of(minutes, seen, promised, question.windows, past)
+    calibration, observed = calibration_of(minutes, question.seen, promised, question.windows, past)
     courses = [as_served(minutes, result) for result in others]
     oracle, with_hpa, keda = (
         figures_of(course, minutes.is_known, promised, result.changes)

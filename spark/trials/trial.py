@@ -36,6 +36,11 @@ class Question:
     candidates: tuple[Candidate, ...]
     promised_seconds: float
 
+    @property
+    def seen(self) -> Consumers:
+        """With the capacity that was seen."""
+        return replace(self.consumers, capacity=self.seen_capacity)
+
 
 @dataclass(frozen=True, slots=True)
 class Untried:
@@ -99,17 +104,15 @@ def _prepared(minutes: Minutes, question: Question) -> tuple[Lane, Lane] | Untri
     """The members that were there, and the oracle's."""
     if not minutes.is_known.any():
         return Untried("No minute of the range has a known lag and wait")
-    seen = replace(question.consumers, capacity=question.seen_capacity)
     try:
-        past = as_they_were(minutes, seen)
+        past = as_they_were(minutes, question.seen)
     except Unusable as error:
         return Untried(str(error)[:1].upper() + str(error)[1:])
     return past, lane_of_oracle(minutes, question.consumers)
 
 
 def _begun(minutes: Minutes, question: Question, past: Replay, oracle: Replay) -> Trial:
-    seen = replace(question.consumers, capacity=question.seen_capacity)
-    calibration, _ = calibration_of(minutes, seen, question.promised_seconds, question.windows, past)
+    calibration, _ = calibration_of(minutes, question.seen, question.promised_seconds, question.windows, past)
     return Trial(calibration, (), calibration.observed, _figures(minutes, question, oracle))
 
 

@@ -52,13 +52,15 @@ class FakeObjects:
         document, metadata = copy.deepcopy(self.kept[path]), change["metadata"]
         if metadata.get("resourceVersion") not in {None, document["metadata"]["resourceVersion"]}:
             return False
-        annotations = {**document["metadata"]["annotations"], **metadata["annotations"]}
+        before = document["metadata"]["annotations"]
+        annotations = {**before, **metadata["annotations"]}
         kept = {key: value for key, value in annotations.items() if value is not None}
-        if kept != document["metadata"]["annotations"]:
+        if kept != before:
             document["metadata"]["annotations"] = kept
             self.put(path, document)
         for key, value in metadata["annotations"].items():
-            self.written.append((key.rpartition("/")[2], "removed" if value is None else "set"))
+            if value is not None or key in before:
+                self.written.append((key.rpartition("/")[2], "removed" if value is None else "set"))
         return True
 
     def apply(self, path: str, document: Json, *, force: bool, manager: str) -> bool:
