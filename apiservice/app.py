@@ -25,7 +25,7 @@ from apiservice.http.replies import json_reply
 from apiservice.http.request_attributes import attributes_of
 from apiservice.http.status import BadRequest, MethodNotAllowed, PathUnknown, status_of
 from apiservice.metrics_api import discovery, openapi
-from apiservice.metrics_api.reads import MetricReads, Replies
+from apiservice.metrics_api.reads import MetricReads
 from apiservice.upstream.client import AGENT
 from apiservice.upstream.live import Upstream, Upstreams
 
@@ -42,7 +42,6 @@ class ApiServer:
     def __init__(
         self,
         apis: Sequence[MetricReads],
-        replies: Replies,
         callers: Callers,
         of_both_ports: APIRouter,
         *,
@@ -55,7 +54,7 @@ class ApiServer:
         without_metric = discovery.routes_without_metric(names)
         routers = (of_both_ports, *others, discovery.routes(names), without_metric, openapi.routes(names, version))
         self._others = _framework(*routers)
-        self._apis, self._replies = apis, replies
+        self._apis = apis
         self._upstreams = {group.path: each for each in upstreams for group in each.groups}
         self._callers = callers
         self._count_read = count_read
@@ -63,9 +62,6 @@ class ApiServer:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self._answer(scope) if scope["type"] == "http" else None
         await (self._others if response is None else response)(scope, receive, send)
-
-    def close(self) -> None:
-        self._replies.close()
 
     async def _answer(self, scope: Scope) -> Response | None:
         """Answers reads of metrics and refuses callers; returns None if another route must answer."""

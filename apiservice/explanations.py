@@ -1,6 +1,5 @@
 """Why a group has its lag, and what the HPAs that ask for it make of that: gathered, as text, and as JSON."""
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -130,7 +129,7 @@ def routes(explain: Explain, replies: Replies) -> APIRouter:
             return json_reply(text_of(what).encode("utf-8", "backslashreplace"), headers=content_type)
 
         # A group may have very many partitions.
-        return await asyncio.get_running_loop().run_in_executor(replies.thread, made)
+        return await replies.thread.result(made)
 
     @router.get("/explain/{group:path}")
     async def for_everything(group: str, output: str = "text") -> Response:

@@ -81,6 +81,7 @@ COLLECTOR_STOP_SECONDS = 5.0  # in parallel with the listeners' end, which takes
 HISTORY_STOP_SECONDS = 3.0  # after the collectors' end
 LEASE_STOP_SECONDS = 1.0  # after that
 MEMORY_STOP_SECONDS = 1.0  # after that
+PART_STOP_SECONDS = 1.0  # of each other part; almost all end at once
 FIRST_LIST_SECONDS = 5.0  # of HPAs, so that the first cycle reads what they ask for
 GC_THRESHOLDS = 5_000, 10, 100  # a collection then takes 2 ms; of 50,000 new objects that live on, up to 20 ms
 SWITCH_SECONDS = 0.0005
@@ -172,7 +173,7 @@ def _own_names() -> tuple[str, ...]:
 
 def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str, asked_to_end: threading.Event) -> bool:
     """Serves until a signal; returns whether a thread still waits for the history's location or the upstream, or makes
-    a page."""
+    a page or a large reply."""
     settings, client, tls, conditions = prepared.settings, prepared.client, prepared.tls, telemetry.conditions
     conditions.expect(LISTENING, AUTHENTICATION_SETTINGS, SERVING_CERTIFICATE)
     telemetry.certificate_end.labels("serving").set_function(tls.ends_at)
@@ -200,7 +201,6 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str,
     replies, kinds = Replies(clock.monotonic), ClusterKinds(client)
     api = ApiServer(
         [MetricReads(group, lambda: metrics.current, replies, pods.of, kinds.of) for group in API_GROUPS],
-        replies,
         callers,
         of_both_ports,
         count_read=telemetry.count_read,
@@ -242,29 +242,31 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str,
         ),
         Stages(on_started, on_stopping, end_of_collecting.start, flags.shutdown_delay_duration, asked_to_end),
     )
-    api.close()
-    series.close()
-    _stop(*((part, 1.0) for part in (*beside, page)))
+    making = (page, replies.thread, series.thread)
+    _stop(*((part, PART_STOP_SECONDS) for part in (*beside, *making)))
     reviews.close()
     kinds.close()
     end_of_collecting.join()
     metrics.memory.stop(MEMORY_STOP_SECONDS)
     logger.info("stopped")
-    return any(each is not None and each.is_hanging for each in (*upstreams, history, recall, patterns, page))
+    return any(each is not None and each.is_hanging for each in (*upstreams, history, recall, patterns, *making))
 
 
-class _Part(Protocol):
+class _Starting(Protocol):
     def start(self) -> None: ...
+
+
+class _Stopping(Protocol):
     def stop(self, timeout_seconds: float) -> None: ...
 
 
-def _start(*parts: _Part | None) -> None:
+def _start(*parts: _Starting | None) -> None:
     for part in parts:
         if part is not None:
             part.start()
 
 
-def _stop(*parts: tuple[_Part | None, float]) -> None:
+def _stop(*parts: tuple[_Stopping | None, float]) -> None:
     """Stops one after the other, each within its seconds."""
     for part, seconds in parts:
         if part is not None:

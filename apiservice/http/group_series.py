@@ -1,9 +1,8 @@
 """The route of both ports for the series of groups: written in a thread, piece by piece, as fast as they are read."""
 
-import asyncio
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from time import sleep
 
 from fastapi import APIRouter, Request, Response
@@ -13,6 +12,7 @@ from adapter import clock
 from adapter.repeating import be_nice
 from apiservice.http.replies import HEADERS
 from apiservice.http.status import PathUnknown, TooManyReaders
+from apiservice.work_thread import WorkThread
 
 MOST_AT_ONCE = 4
 """Readers; each keeps the views that it reads in memory."""
@@ -31,18 +31,15 @@ Pieces = Callable[[], Iterator[bytes] | None]
 
 
 class GroupSeriesRoute:
-    """`content_type` is that of the text. `close` ends the thread."""
+    """`content_type` is that of the text."""
 
     def __init__(self, pieces: Pieces, content_type: str) -> None:
         self._pieces = pieces
         self._headers = {**HEADERS, "content-type": content_type, "vary": "accept-encoding"}
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="group-series", initializer=be_nice)
+        self.thread = WorkThread("group-series", be_nice)
         self.readers = 0
         self.router = APIRouter()
         self.router.add_api_route("/metrics/groups", self._answer, methods=["GET"], response_class=Response)
-
-    def close(self) -> None:
-        self._thread.shutdown(cancel_futures=True)
 
     async def _answer(self, request: Request) -> Response:
         pieces = self._pieces()
@@ -59,7 +56,7 @@ class GroupSeriesRoute:
         """Sends the body; the connection's protocol cancels it when the reader is gone."""
         self.readers += 1
         try:
-            while piece := await asyncio.get_running_loop().run_in_executor(self._thread, next, pieces, b""):
+            while piece := await self.thread.result(partial(next, pieces, b"")):
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
         finally:
             self.readers -= 1

@@ -2,9 +2,7 @@
 
 Encoded replies are cached while they are current. Expensive ones are made in a separate thread."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,6 +24,7 @@ from apiservice.metrics_api.encoding import metric_values, object_values, warnin
 from apiservice.metrics_api.label_selector import document_of, parse
 from apiservice.pods.values import PodQuery, PodsOf, effort_of, values_of_pods
 from apiservice.single_flight import SingleFlight
+from apiservice.work_thread import WorkThread
 
 _MOST_BYTES_KEPT = 32 * 1024 * 1024
 _LONGEST_KEPT = 2000
@@ -77,11 +76,7 @@ class Replies:
         self.monotonic = monotonic
         self.kept: LRUCache[ReplyKey, _Kept] = LRUCache(_MOST_BYTES_KEPT, getsizeof=_Kept.size)
         self.large: SingleFlight[tuple[ReplyKey, int, str], _Kept] = SingleFlight()
-        self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="large-reads")
-
-    def close(self) -> None:
-        """Ends the thread: work in progress finishes, queued work is dropped."""
-        self.thread.shutdown(cancel_futures=True)
+        self.thread = WorkThread("large-reads")
 
 
 class MetricReads:
@@ -148,7 +143,7 @@ class MetricReads:
 
         return await self._replies.large.result(
             (key, version, read.namespace),
-            lambda: asyncio.get_running_loop().run_in_executor(self._replies.thread, make),
+            lambda: self._replies.thread.result(make),
         )
 
     async def _kind(self, handle: Handle | None) -> Kind | None:

@@ -1,8 +1,7 @@
 """The routes of the HTTPS port: pages are made in a thread of their own, and reused for whoever asks soon after."""
 
-import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from cachetools import TTLCache
 from fastapi import APIRouter, Response
@@ -20,6 +19,7 @@ from apiservice.http.status import TooManyReaders
 from apiservice.pods.values import PodsOf
 from apiservice.single_flight import SingleFlight
 from apiservice.status_page.page import Sources, page_of
+from apiservice.work_thread import WorkThread
 
 MOST_AT_ONCE = 4
 """Pages that are made or wait for it."""
@@ -47,11 +47,7 @@ class StatusPage:
         self._metrics, self._autoscalers, self._conditions = metrics, autoscalers, conditions
         self._replica, self._version, self._pods_in = replica, version, pods_in
         self._trends = TrendsFollower(lambda: metrics.current)
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="status-page")
-        self._working, self._stopping = threading.Lock(), threading.Event()
-        """The lock is held while the thread rests or makes a page."""
-        self.is_hanging = False
-        """After `stop`: whether a page is still being made."""
+        self._thread, self._stopping = WorkThread("status-page"), threading.Event()
         self._pages: SingleFlight[str | None, Response] = SingleFlight()
         self._reused: TTLCache[str | None, tuple[Settings, Response]] = TTLCache(
             MOST_REUSED, REUSED_SECONDS, timer=clock.monotonic
@@ -72,11 +68,13 @@ class StatusPage:
         """Drops pages that have not begun; waits until then for the one that is being made."""
         ends_at = clock.monotonic() + timeout_seconds
         self._stopping.set()
-        self._thread.shutdown(wait=False, cancel_futures=True)
         self._trends.stop(timeout_seconds)
-        self.is_hanging = not self._working.acquire(timeout=max(ends_at - clock.monotonic(), 0.0))
-        if not self.is_hanging:
-            self._working.release()
+        self._thread.stop(max(ends_at - clock.monotonic(), 0.0))
+
+    @property
+    def is_hanging(self) -> bool:
+        """After `stop`: whether a page is still being made."""
+        return self._thread.is_hanging
 
     async def _for_everything(self) -> Response:
         return await self._page(None)
@@ -97,19 +95,18 @@ class StatusPage:
             raise TooManyReaders(f"{MOST_AT_ONCE} other status pages are being made at the moment")
         self.under_way += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, self._make, namespace)
+            return await self._thread.result(partial(self._make, namespace))
         finally:
             self.under_way -= 1
 
     def _make(self, namespace: str | None) -> Response:
-        with self._working:
-            if self._stopping.wait(max(self._rested_at - clock.monotonic(), 0.0)):
-                raise TooManyReaders("this replica ends")
-            began = clock.monotonic()
-            response = self._html(namespace)
-            worked = clock.monotonic() - began
-            self._rested_at = began + worked + min(REST * worked, LONGEST_REST_SECONDS)
-            return response
+        if self._stopping.wait(max(self._rested_at - clock.monotonic(), 0.0)):
+            raise TooManyReaders("this replica ends")
+        began = clock.monotonic()
+        response = self._html(namespace)
+        worked = clock.monotonic() - began
+        self._rested_at = began + worked + min(REST * worked, LONGEST_REST_SECONDS)
+        return response
 
     def _html(self, namespace: str | None) -> Response:
         # Loaded with the first page, because Jinja2 takes 2 MB.

@@ -28,7 +28,7 @@ def port(router: APIRouter) -> ASGIApp:
 def made(request: pytest.FixtureRequest) -> Iterator[GroupSeriesRoute]:
     route = GroupSeriesRoute(request.param, CONTENT_TYPE)
     yield route
-    route.close()
+    route.thread.stop(60.0)
 
 
 def two_pieces() -> Iterator[bytes]:
@@ -79,4 +79,4 @@ def test_one_reader_too_many_is_refused_until_another_has_ended() -> None:
         return refused.code, done, (await asked(app, "GET", PATH)).code
 
     assert asyncio.run(codes()) == (503, [200] * MOST_AT_ONCE, 200)
-    route.close()
+    route.thread.stop(60.0)

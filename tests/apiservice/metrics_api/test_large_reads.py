@@ -38,7 +38,7 @@ def gated() -> Iterator[Gated]:
     made = Gated()
     yield made
     made.gate.set()
-    made.house.app.close()
+    made.house.replies.thread.stop(GATE_SECONDS)
 
 
 async def until_asked(metrics: FakeMetrics, count: int) -> None:
@@ -152,7 +152,7 @@ def test_a_very_long_selector_is_taken_apart_beside_the_loop() -> None:
     answer = house.get(f"{LAG}?labelSelector={'a,' * 5000}a")
     refused = house.get(f"{LAG}?labelSelector={'a,' * 5000}a=(")
     watched = house.get(f"{LAG}?pad={'x' * 5000}&watch=true")
-    house.app.close()
+    house.replies.thread.stop(GATE_SECONDS)
 
     assert answer.code == 200
     assert house.metrics.threads[0].startswith("large-reads")

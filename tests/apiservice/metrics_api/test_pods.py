@@ -141,7 +141,7 @@ def test_many_pods_and_a_long_selector_are_too_much_for_the_event_loop(requireme
     asked = house(ELSEWHERE, pods=tuple(Pod(f"web-{number}", Watched(), ()) for number in range(100)))
     selector = ",".join(f"!{number}" for number in range(requirements))
     answer = asked.get(f"{ALL}/{LAG}?{SELECTED}&labelSelector={selector}")
-    asked.app.close()
+    asked.replies.thread.stop(60.0)
 
     assert answer.is_status(404, "none of the 100 selected pods")
     assert [name.startswith("large-reads") for name in Watched.threads] == [is_large]

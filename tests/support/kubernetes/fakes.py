@@ -198,23 +198,22 @@ class House:
 
     def __post_init__(self) -> None:
         self.stopping = threading.Event()
+        self.replies = Replies(self.clock)
         self.app = self.app_with(lambda _: ())
 
     def app_with(self, others: Callable[[Replies], Sequence[APIRouter]]) -> ApiServer:
         """The application with further routes."""
-        replies = Replies(self.clock)
         return ApiServer(
             [
-                MetricReads(group, lambda: cast("Metrics", self.metrics), replies, self.pods.get, self.kind_of)
+                MetricReads(group, lambda: cast("Metrics", self.metrics), self.replies, self.pods.get, self.kind_of)
                 for group in self.groups
             ],
-            replies,
             cast("Callers", self.callers),
             health.routes(conditions_of(self.checks), self.stopping, lambda: OWN_METRICS),
             count_read=lambda metric, code: self.counted.append((metric, code)),
             version="0.1.0",
             upstreams=self.upstreams,
-            others=others(replies),
+            others=others(self.replies),
         )
 
     async def kind_of(self, resource: str) -> tuple[str, str] | None:

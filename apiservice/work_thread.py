@@ -1,0 +1,31 @@
+"""A thread for work that would delay the event loop. Its end is bounded, however long the work takes."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Thread
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+
+class WorkThread:
+    """Does one piece of work after the other. It starts with the first piece; `initializer` runs in it before that."""
+
+    def __init__(self, name: str, initializer: Callable[[], None] | None = None) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=initializer)
+        self.is_hanging = False
+        """After `stop`: whether a piece of work is still in progress, for which the interpreter's exit would wait."""
+
+    def result(self, work: Callable[[], Result]) -> asyncio.Future[Result]:
+        """Returns what the work will return. To cancel it is to drop work that has not begun."""
+        return asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    def stop(self, timeout_seconds: float) -> None:
+        """Drops work that has not begun, and waits at most so long for the piece that has."""
+        # The pool itself waits either without a limit or not at all.
+        ending = Thread(target=partial(self._pool.shutdown, cancel_futures=True), daemon=True)
+        ending.start()
+        ending.join(timeout_seconds)
+        self.is_hanging = ending.is_alive()
