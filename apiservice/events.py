@@ -29,6 +29,8 @@ BURST = 25
 SECONDS_EACH = 0.5
 """Between two, after a burst."""
 IDLE_SECONDS = 3600.0
+END_SECONDS = 0.5
+"""For what still waits when the process ends; no Event is begun later."""
 LONGEST_NOTE = 1000
 """Characters; the API server refuses more than 1024 bytes, and a character may take four."""
 LONGEST_OF_NAME = 200
@@ -143,6 +145,18 @@ class Events(Repeating):
         self._latest[key] = text
         self.post(regarded, text)
         return True
+
+    def stop(self, timeout_seconds: float) -> None:
+        super().stop(timeout_seconds)
+        lost = len(self._waiting) + self.is_hanging
+        if lost:
+            logger.warning("Events about HPAs that are not posted because the process ends: %d", lost)
+
+    def end(self) -> None:
+        """Posts what still waits, as far as a burst and the time allow."""
+        until = self._monotonic() + END_SECONDS
+        while self._waiting and self._monotonic() < until and not self.turn():
+            pass
 
     def turn(self) -> float:
         """Posts one, if it may; returns the seconds until the next one."""

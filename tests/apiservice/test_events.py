@@ -2,6 +2,7 @@
 
 import copy
 import re
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from adapter.conditions import Conditions
 from apiservice.auth.cluster_settings import ClusterUnreachable
-from apiservice.events import BURST, MOST_WAITING, SECONDS_EACH, Events, EventText, EventType, Regarded
+from apiservice.events import BURST, END_SECONDS, MOST_WAITING, SECONDS_EACH, Events, EventText, EventType, Regarded
 from tests.support.kubernetes.fakes import FixedClock
 
 HPA = Regarded("autoscaling/v2", "HorizontalPodAutoscaler", "shop", "consumer", "u-1")
@@ -307,3 +308,58 @@ def test_the_condition_holds_again_with_the_next_event(events: Events, server: S
     post_all(events, clock, 0)
 
     assert [(each.name, each.status) for each in conditions.current] == [("autoscaler-events", "true")]
+
+
+def test_what_waits_at_the_end_is_posted_as_far_as_a_burst_allows_and_the_rest_is_counted(
+    events: Events, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(BURST + 3):
+        events.post(HPA, text(str(number)))
+    events.end()
+    events.stop(0.0)
+
+    assert len(server.created) == BURST
+    assert [line.getMessage() for line in caplog.records] == [
+        "Events about HPAs that are not posted because the process ends: 3"
+    ]
+
+
+def test_at_the_end_nothing_is_begun_after_its_time(
+    server: Server, clock: FixedClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    def slow(path: str, document: dict[str, Any]) -> bool:
+        clock.seconds += END_SECONDS
+        return server.create(path, document)
+
+    slowly = Events(slow, "pod-1", clock, wall=clock)
+    for number in range(3):
+        slowly.post(HPA, text(str(number)))
+    slowly.end()
+    slowly.stop(0.0)
+
+    assert server.notes == ["0"]
+    assert [line.getMessage() for line in caplog.records] == [
+        "Events about HPAs that are not posted because the process ends: 2"
+    ]
+
+
+def test_an_event_that_is_being_posted_when_the_time_is_over_counts_as_not_posted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def silent(path: str, document: dict[str, Any]) -> bool:
+        del path, document
+        begun.set()
+        return ended.wait(60)
+
+    events = Events(silent, "pod-1")
+    events.post(HPA, text())
+    events.start()
+    assert begun.wait(60)
+    events.stop(0.0)
+    ended.set()
+
+    assert [line.getMessage() for line in caplog.records] == [
+        "Events about HPAs that are not posted because the process ends: 1"
+    ]
