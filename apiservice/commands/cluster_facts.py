@@ -1,7 +1,9 @@
 """What kube-apiserver answers to the questions of `doctor`. Nothing is changed: what would be written is a dry run."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -25,6 +27,7 @@ READYZ = b"\nreadyz check "
 """In every answer of `/readyz?verbose`."""
 REVIEWS = "authorization.k8s.io/v1"
 MOST_PODS = 10
+"""All are asked at once, so that several that hang cost no more time than one."""
 MOST_BYTES = 1 << 20
 ANSWER_SECONDS = 10.0
 """Both of one pod's answer."""
@@ -97,7 +100,8 @@ class Cluster:
         pods = self._asked("GET", f"{core}/pods", [("labelSelector", written(selector)), ("limit", str(MOST_PODS))])
         if pods.document is None:
             return pods.problem
-        return tuple(self._replica(core, each) for each in pods.document["items"] if _lasts(each))
+        with ThreadPoolExecutor(MOST_PODS, thread_name_prefix="pods") as threads:
+            return tuple(threads.map(partial(self._replica, core), filter(_lasts, pods.document["items"])))
 
     def _replica(self, core: str, pod: Json) -> Replica:
         """Asks the pod what kubelet asks it."""

@@ -34,7 +34,7 @@ from apiservice.commands.reading import Reading, hurried, reading
 from apiservice.doctor import codes, groups, hpas, kafka, kubernetes
 from apiservice.doctor.check import Category, Check, Outcome, failed, passed, skipped
 from apiservice.doctor.facts import Answer, ClusterFacts, Json
-from apiservice.doctor.hpas import OWN_NAMES, Known, Names, Seen
+from apiservice.doctor.hpas import NOT_IN_SETTINGS, OWN_NAMES, UNNAMED, Known, Names, Seen
 from apiservice.doctor.rendering import document_of, lines_of, status_of
 from apiservice.flags import TWICE, DoctorFlags, given_settings
 from apiservice.registration.api_service import service_of
@@ -164,7 +164,11 @@ def _names(options: DoctorFlags, settings: Settings | None, facts: ClusterFacts)
     are_known = settings is not None and options.config is not None
     listed = {} if are_known and options.hpa is None else dict.fromkeys(name.lower() for name in facts.served)
     own = {each.name.lower(): each.value for each in (settings.metrics if settings else ())}
-    return Names({**listed, **SERVED, **own}, are_all=are_known or bool(facts.served))
+    return Names(
+        {**listed, **SERVED, **own},
+        are_all=are_known or bool(facts.served),
+        why_unknown=NOT_IN_SETTINGS if are_known else UNNAMED,
+    )
 
 
 def _rivals(hpas: Sequence[Json]) -> Rivals:

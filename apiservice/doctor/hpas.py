@@ -28,6 +28,7 @@ _NEEDED = ("AbleToScale", "ScalingActive")
 """Conditions that are good if they are true."""
 _DEFAULT_SURGE = "25%"
 UNNAMED = "without --config, the metrics that settings name are not known"
+NOT_IN_SETTINGS = "these settings do not name it, so it may be the upstream's"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class Names:
     """Name in lower case -> the short name of what it serves; None: the running adapter alone knows."""
     are_all: bool = True
     """Whether there are no others."""
+    why_unknown: str = UNNAMED
+    """Why a value is None."""
 
 
 OWN_NAMES = Names(SERVED)
@@ -131,7 +134,7 @@ def _value_target(hpa: Autoscaler, lags: Sequence[UsedMetric], names: Names, sub
     if found := [metric.name for metric in by_value if metric in lags]:
         return warned(codes.VALUE_TARGET, subject, f"{some_of(found, separator=', ')} has a target of type Value")
     if unknown := [metric.name for metric in by_value if names.values.get(metric.name.lower()) is None]:
-        return skipped(codes.VALUE_TARGET, subject, f"it reads {unknown[0]}; {UNNAMED}")
+        return skipped(codes.VALUE_TARGET, subject, f"it reads {unknown[0]}; {names.why_unknown}")
     return passed(codes.VALUE_TARGET, subject)
 
 

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from apiservice.commands import cluster_facts
-from apiservice.commands.cluster_facts import Cluster
+from apiservice.commands.cluster_facts import MOST_PODS, Cluster
 from apiservice.doctor.facts import Replica
 from apiservice.registration.api_service import Service
 from tests.support.kubernetes.fake_cluster import kubeconfig_text
+from tests.support.kubernetes.fakes import GATE_SECONDS
 
 NAMESPACE = "/api/v1/namespaces/lag"
 PODS = f"{NAMESPACE}/pods"
@@ -38,6 +39,8 @@ class World:
     kubeconfig: Path
     pods: list[dict[str, Any]] = field(default_factory=list)
     says: bytes = GOOD
+    together: threading.Barrier = field(default_factory=lambda: threading.Barrier(1))
+    """No pod answers before so many are asked."""
     asked: list[str] = field(default_factory=list)
     """The paths of what pods were asked."""
 
@@ -49,6 +52,7 @@ class World:
         if "/services/" in bare or bare.startswith("/apis/") or "/configmaps/" in bare:
             return b""
         self.asked.append(path)
+        self.together.wait(GATE_SECONDS)
         return self.says
 
     @property
@@ -83,6 +87,14 @@ def test_a_pod_is_asked_what_kubelet_asks_it(world: World) -> None:
 
     assert world.replicas == (Replica("a", True, GOOD.decode()),)
     assert world.asked == [f"{PODS}/https:a:6443/proxy/readyz?verbose=true"]
+
+
+def test_all_pods_are_asked_at_once_and_shown_in_their_order(world: World) -> None:
+    world.together = threading.Barrier(MOST_PODS)
+    names = [f"adapter-{number}" for number in range(MOST_PODS)]
+    world.pods = [*map(pod, names)]
+
+    assert world.replicas == tuple(Replica(name, True, GOOD.decode()) for name in names)
 
 
 def test_pods_that_have_ended_or_end_are_left_out(world: World) -> None:

@@ -13,7 +13,7 @@ from apiservice.autoscalers.rivals import Rivals
 from apiservice.commands.cluster_facts import Cluster
 from apiservice.doctor.check import Check, Outcome
 from apiservice.doctor.facts import LATE, Answer, HpaFacts
-from apiservice.doctor.hpas import Known, Names, Seen, checks_of, foreign, unread
+from apiservice.doctor.hpas import NOT_IN_SETTINGS, UNNAMED, Known, Names, Seen, checks_of, foreign, unread
 from tests.support.checks import of
 from tests.support.kubernetes.fake_cluster import kubeconfig_text
 from tests.support.kubernetes.hpas import custom, external, hpa
@@ -170,6 +170,19 @@ def test_a_named_metric_counts_as_a_lag_only_if_it_is_known_as_one(
     checks = checks_of(Seen(document, seen, HpaFacts()), seen, NO_RIVALS, "no --config", names)
 
     assert [check.outcome for check in of(checks, "KLA504")] == [outcome]
+
+
+@pytest.mark.parametrize("why", [UNNAMED, NOT_IN_SETTINGS])
+def test_a_metric_that_may_be_a_lag_is_skipped_with_the_reason(why: str) -> None:
+    names = Names({**SERVED, NAMED: None}, why_unknown=why)
+    metric = external(NAMED)
+    metric["external"]["target"]["type"] = "Value"
+    document = hpa("consumer", metric)
+    seen = autoscaler_of(document, names.values)
+    assert seen is not None
+    (check,) = of(checks_of(Seen(document, seen, HpaFacts()), seen, NO_RIVALS, "not asked for", names), "KLA504")
+
+    assert (check.outcome, check.detail) == (Outcome.SKIPPED, f"it reads {NAMED}; {why}")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import yaml
 
 from apiservice.commands.doctor import checks_of
 from apiservice.doctor.check import Category, Check, Outcome
-from apiservice.doctor.hpas import UNNAMED
+from apiservice.doctor.hpas import NOT_IN_SETTINGS, UNNAMED
 from apiservice.flags import DoctorFlags
 from local.certificates import new_authority
 from local.kafka.broker import Kafka
@@ -195,6 +195,18 @@ def test_a_named_metric_of_the_running_adapter_is_known_also_without_the_setting
     assert of_hpa(checks, "KLA501", f"{namespace}/named").outcome is Outcome.OK
     unknown = of_hpa(checks, "KLA504", f"{namespace}/named")
     assert (unknown.outcome, unknown.detail) == (Outcome.SKIPPED, f"it reads {UNLABELLED_METRIC}; {UNNAMED}")
+
+
+def test_a_metric_of_the_running_adapter_that_the_settings_lack_may_be_the_upstreams(
+    control_plane: ControlPlane, one_broker: Kafka, namespace: str, tmp_path: Path
+) -> None:
+    by_value = {"type": "Value", "value": "4k"}
+    control_plane.apply([hpa(namespace, "named", metric=UNLABELLED_METRIC, target=by_value)])
+
+    checks = found(control_plane, one_broker, tmp_path, namespace, Category.HPA, hpa="named")
+
+    unknown = of_hpa(checks, "KLA504", f"{namespace}/named")
+    assert (unknown.outcome, unknown.detail) == (Outcome.SKIPPED, f"it reads {UNLABELLED_METRIC}; {NOT_IN_SETTINGS}")
 
 
 def test_a_scaled_object_of_keda_on_the_same_target_is_found(

@@ -121,3 +121,14 @@ def test_with_the_right_ca_all_is_well(stage: Stage) -> None:
     say_ready(stage.plane, "True")
 
     wait_for(partial(found, stage), lambda broken: not broken, "kube-apiserver to be let in")
+
+
+def test_a_service_that_selects_no_pod_is_found(stage: Stage) -> None:
+    only = pod(stage.adapter.port)
+    stage.plane.delete([only])
+    try:
+        lacking = wait_for(partial(found, stage), lambda broken: "KLA409" in broken, "the pod to be gone")
+    finally:
+        stage.plane.apply([only])
+
+    assert lacking["KLA409"] == "there is no pod that it selects"
