@@ -82,9 +82,9 @@ class OpenPage:
             raise RigError(f"the page cannot evaluate {expression}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
 
-    def picture(self) -> bytes:
-        """Returns the whole page as PNG, however long it is."""
-        asked = {"format": "png", "captureBeyondViewport": True}
+    def picture(self, *, is_whole: bool = True) -> bytes:
+        """Returns the page as PNG: however long it is, or as much of it as the screen shows."""
+        asked = {"format": "png", "captureBeyondViewport": is_whole}
         return base64.b64decode(self._browser.call("Page.captureScreenshot", asked, self._session)["data"])
 
 

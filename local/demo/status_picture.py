@@ -1,4 +1,4 @@
-"""`python -m local.demo.status_picture`: the pictures of docs/status.md, light and dark.
+"""`python -m local.demo.status_picture`: the pictures of docs/status.md, light, dark and on a phone.
 
 A real Chromium opens the page of a real adapter on a real broker through a real kube-apiserver, after five groups with
 different fates and an HPA have been at work for some minutes. Everything ends with this process."""
@@ -15,7 +15,7 @@ from kafka import KafkaProducer
 
 from local import downloads
 from local.adapter import adapter
-from local.browser import Screen, browser
+from local.browser import PHONE, Screen, browser
 from local.demo import scenario
 from local.demo.scenario import METRIC, PARTITIONS, Names
 from local.kafka.broker import Kafka, kafka
@@ -27,7 +27,11 @@ from local.processes import Process, RigError, exit_on_sigterm, scratch, start
 
 SECONDS = 200
 DOCS = Path(__file__).parents[2] / "docs"
-PICTURES = {"status.png": Screen(height=600), "status-dark.png": Screen(height=600, is_dark=True)}
+PICTURES = {
+    "status.png": Screen(height=600),
+    "status-dark.png": Screen(height=600, is_dark=True),
+    "status-phone.png": PHONE,
+}
 STEP_SECONDS = 0.5
 TOPICS = {"mails": 1, "parcels": 2, "clicks": 2, "invoices": 2}
 RATES = {"mails": 20, "parcels": 30, "clicks": 6}

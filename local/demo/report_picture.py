@@ -1,0 +1,41 @@
+"""`python -m local.demo.report_picture`: the picture of docs/report.md, of what `make report-demo` made.
+
+A real Chromium opens the page from its file."""
+
+import sys
+from pathlib import Path
+
+from local.browser import Screen, browser
+from local.demo.report import FOLDER
+from local.demo.status_picture import DOCS
+from local.processes import RigError, exit_on_sigterm, scratch
+
+REPORT = FOLDER / "report" / "report.html"
+PICTURE = DOCS / "report.png"
+SCREEN = Screen(width=1280, height=1900)
+
+
+def main() -> int:
+    try:
+        with exit_on_sigterm(), scratch("picture") as home:
+            PICTURE.write_bytes(picture_of(REPORT, home))
+    except RigError as error:
+        print(f"No picture: {error}", file=sys.stderr)
+        return 1
+    print(PICTURE)
+    return 0
+
+
+def picture_of(report: Path, home: Path, screen: Screen = SCREEN) -> bytes:
+    """Raises RigError if there is no report, or if the page complains."""
+    if not report.exists():
+        raise RigError(f"there is no {report}; `make report-demo` makes it")
+    with browser(home / "chromium") as opened:
+        page = opened.open(report.as_uri(), screen)
+        if page.complaints:
+            raise RigError(f"the page complains: {page.complaints}")
+        return page.picture(is_whole=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
