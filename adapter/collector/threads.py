@@ -67,7 +67,7 @@ class Collector(Repeating):
         self.completeness: Completeness | None = None
         """Of the latest cycle; None before the first one has ended."""
         self.trouble = ""
-        """What failed in the latest cycle."""
+        """What failed in the latest cycle; if no request did, why partitions could not be read."""
         self.name = cluster.name
         self._interval = settings.collection.interval
         self._telemetry = telemetry
@@ -182,7 +182,8 @@ class Collector(Repeating):
             self._telemetry.count_request(self.name, request)
 
     def _note(self, outcome: Outcome, started: float) -> None:
-        self.trouble = some_of(sorted({failure.text for failure in outcome.failures}), most=10)
+        texts = {failure.text for failure in outcome.failures} or self.feed.view.snapshot.why_unread
+        self.trouble = some_of(sorted(texts), most=10)
         self.completeness = outcome.completeness
         is_late, has_failed = self._clock.monotonic() >= self._patient_until, self.completeness is Completeness.FAILED
         self._has_begun = self._has_begun or is_late or has_failed or self._has_read_all_groups

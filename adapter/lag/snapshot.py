@@ -83,6 +83,13 @@ class Snapshot:
     def cause_of(self, row: int) -> Cause:
         return self.causes[int(self.cause[row])]
 
+    @property
+    def why_unread(self) -> set[str]:
+        """Returns each cause of the latest cycle with the name of its first partition."""
+        unread = np.flatnonzero(self.cause)
+        _, firsts = np.unique(self.cause[unread], return_index=True)
+        return {f"{self.layout.name(row)}: {self.cause_of(row).text}" for row in unread[firsts].tolist()}
+
 
 def empty_snapshot(layout: Layout = NO_LAYOUT) -> Snapshot:
     rows = len(layout)

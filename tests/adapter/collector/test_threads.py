@@ -248,6 +248,17 @@ def test_failures_are_counted_by_cause_and_logged_once(watched: Watched, caplog:
     ]
 
 
+def test_a_partition_without_a_leader_is_logged_although_no_request_fails(
+    watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    watched.kafka.topics["orders"] = [1, -1]
+    caplog.set_level(logging.WARNING, "adapter.conditions")
+    collect(watched, lambda: watched.store.version >= 2)
+
+    lines = [record.getMessage() for record in caplog.records if record.name == "adapter.conditions"]
+    assert lines == ["values of cluster main: Partial: a part could not be read: orders/1: the partition has no leader"]
+
+
 def test_brokers_are_closed_in_the_end(watched: Watched) -> None:
     collect(watched, lambda: watched.store.version >= 1)
 
