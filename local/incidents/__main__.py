@@ -79,6 +79,12 @@ class Scene:
         found = self.scraping.query('ALERTS{alertstate="firing"}')
         return sorted(f"{each['alertname']} {each.get('group', '')}".strip() for each, _ in found)
 
+    def is_settled(self) -> bool:
+        """Whether the HPA has a value, and has done what it can."""
+        status = {"conditions": [], **self.plane.get(HPA).get("status", {})}
+        has_value = any((each["type"], each["status"]) == ("ScalingActive", "True") for each in status["conditions"])
+        return has_value and status.get("desiredReplicas") == PARTITIONS
+
     def events(self) -> list[str]:
         uid = self.plane.get(HPA)["metadata"]["uid"]
         found = self.plane.get(f"/apis/events.k8s.io/v1/namespaces/{PLACE}/events")["items"]
@@ -216,6 +222,7 @@ def _play(scene: Scene, ca_file: Path, wrong: Path) -> None:
     )
     incidents = [*zip(COMMANDS, makers, strict=True)]
     for title, make in [incidents[int(number) - 1] for number in sys.argv[1:]] or incidents:
+        wait_until(scene.is_settled, "the HPA to have a value", WAIT_SECONDS)
         print(f"\n=== {title}", flush=True)
         make(scene, title)
 
