@@ -32,6 +32,7 @@ PICTURES = {
     "status-dark.png": Screen(height=600, is_dark=True),
     "status-phone.png": PHONE,
 }
+"""Each has the whole page, but on a phone it is very long, so that one has what fits on the screen."""
 STEP_SECONDS = 0.5
 TOPICS = {"mails": 1, "parcels": 2, "clicks": 2, "invoices": 2}
 RATES = {"mails": 20, "parcels": 30, "clicks": 6}
@@ -130,7 +131,7 @@ def _photograph(plane: ControlPlane, names: Names, home: Path, folder: Path) -> 
             if page.complaints:
                 raise RigError(f"the page complains: {page.complaints}")
             page.evaluate(f"document.querySelector('#replica').textContent = '{NAME}-6f9d8'")  # not this machine's name
-            (folder / file).write_bytes(page.picture())
+            (folder / file).write_bytes(page.picture(is_whole=screen is not PHONE))
             print(folder / file)
 
 
