@@ -80,9 +80,9 @@ class Activator:
         due: dict[Step, list[Callable[[], bool]]] = {step: [] for step in Step}
         for key, hpa in asking.items():
             asked = asked_by(hpa, rivals, metrics, is_allowed=is_allowed)
-            if asked.wish is None and is_of_others(hpa.annotations, ASLEEP_BY, self._writes.owner):
-                continue
             state = self._states.setdefault(key, _State())
+            if asked.wish is None and self._is_of_others(_last_marked(state, hpa)):
+                continue
             step = self._decided(state, hpa, asked, metrics, is_leader=is_leader)
             if is_leader:
                 self._writes.report(hpa, ACTION, "ScaleToZeroRefused", asked.refusal)
@@ -92,12 +92,21 @@ class Activator:
             act()
 
     def _follow_removals(self, asking: Mapping[_Key, Autoscaler], *, is_leader: bool) -> None:
-        """Wakes what sleeps although its HPA has lost its annotations or metrics, has another target, or is gone."""
+        """Wakes what sleeps although its HPA has lost its annotations or metrics, has another target, or is gone.
+
+        What another adapter has put to sleep is only forgotten."""
         for key in self._states.keys() - asking.keys():
             state = self._states[key]
             former = state.asleep if is_leader else None
-            if former is None or self._writes.tried(former, partial(self._wake, state, former, NOT_ASKED)):
+            if (
+                former is None
+                or self._is_of_others(former)
+                or self._writes.tried(former, partial(self._wake, state, former, NOT_ASKED))
+            ):
                 del self._states[key]
+
+    def _is_of_others(self, hpa: Autoscaler) -> bool:
+        return is_of_others(hpa.annotations, ASLEEP_BY, self._writes.owner)
 
     # -- decide ----------------------------------------------------------------------------------
 
@@ -201,6 +210,11 @@ def _levels(metrics: Metrics, hpa: Autoscaler) -> Levels:
             milli.append(None if reading.is_fallback else sum(value.milli for value in reading.values))
             known_until = min(known_until, reading.valid_until)
     return Levels(tuple(milli), known_until)
+
+
+def _last_marked(state: _State, hpa: Autoscaler) -> Autoscaler:
+    """Returns the HPA as it was before somebody removed its marks, if that has happened while its target sleeps."""
+    return hpa if state.asleep is None or ASLEEP_SINCE in hpa.annotations else state.asleep
 
 
 def _target(hpa: Autoscaler) -> str:

@@ -1,5 +1,7 @@
 """Processes that end between two writes, leaders that change, and a watch that is late."""
 
+from collections.abc import Callable
+
 import pytest
 
 from adapter.settings.models import AutoscalerChanges
@@ -132,6 +134,39 @@ def test_what_another_adapter_put_to_sleep_is_woken_by_work_and_by_nothing_else(
     world.look()
     assert (world.replicas, world.is_marked) == (1, False)
     assert ASLEEP_BY not in world.objects.kept[HPA]["metadata"]["annotations"]
+
+
+def without_annotations(world: World) -> None:
+    world.annotate(scale_to_zero=None, cooldown=None, asleep_since=None, asleep_by=None)
+
+
+def deleted(world: World) -> None:
+    del world.objects.kept[HPA]
+
+
+def without_marks_and_wish(world: World) -> None:
+    world.annotate(asleep_since=None, asleep_by=None)
+    world.look(10)
+    world.annotate(scale_to_zero="false")
+
+
+@pytest.mark.parametrize("act", [without_annotations, deleted, without_marks_and_wish])
+def test_what_another_adapter_put_to_sleep_stays_so_although_its_hpa_asks_for_nothing_more(
+    world: World, act: Callable[[World], None]
+) -> None:
+    """Also for an adapter that would have woken it for work."""
+    world.owner = "blue/lag"
+    world.begin()
+    world.sleep()
+    world.owner = "green/lag"
+    world.begin()
+    world.look(10)
+    act(world)
+
+    world.look(10)
+    world.look(10)
+
+    assert (world.objects.written, world.replicas) == ([], 0)
 
 
 def test_an_adapter_wakes_what_it_put_to_sleep_itself_when_the_settings_no_longer_allow_it(world: World) -> None:
