@@ -51,3 +51,8 @@ CUSTOM_V1BETA2 = ApiGroup(
 CUSTOM = (CUSTOM_V1BETA2, CUSTOM_V1BETA1)
 API_GROUPS = (EXTERNAL, *CUSTOM)
 """Of one name, the preferred version first."""
+
+
+def registered(*, custom_metrics: bool) -> tuple[ApiGroup, ...]:
+    """Returns those whose APIServices are to lead to the adapter."""
+    return API_GROUPS if custom_metrics else (EXTERNAL,)

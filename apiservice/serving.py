@@ -39,7 +39,7 @@ from adapter.repeating import Repeated
 from adapter.settings.models import Settings
 from adapter.telemetry import HistoryTelemetry, Telemetry
 from apiservice import explanations
-from apiservice.api_group import API_GROUPS, CUSTOM, EXTERNAL
+from apiservice.api_group import API_GROUPS, CUSTOM, EXTERNAL, registered
 from apiservice.app import ApiServer, create_metrics_app
 from apiservice.auth import cluster_settings
 from apiservice.auth.callers import Callers
@@ -293,7 +293,7 @@ def _registration(
         managed,
         telemetry,
         may_register=flags.register,
-        groups=lambda: (EXTERNAL, *(CUSTOM if metrics.settings.custom_metrics.register_services else ())),
+        groups=lambda: registered(custom_metrics=metrics.settings.custom_metrics.register_services),
     )
 
 

@@ -12,12 +12,12 @@ from adapter.errors import AdapterError
 from adapter.https import body_within
 from adapter.metrics.requirement import written
 from adapter.verdicts.hpa import API_VERSION, KIND
-from apiservice.api_group import EXTERNAL
+from apiservice.api_group import EXTERNAL, ApiGroup
 from apiservice.auth.cluster_settings import PATH as CONFIG_MAPS
 from apiservice.auth.cluster_settings import ClusterUnreachable
 from apiservice.autoscalers.autoscaler import selector_of
 from apiservice.cluster_api.connection import Client, Json, calling, connect, content, json_object, refusal, send
-from apiservice.doctor.facts import LATE, Answer, ClusterFacts, HpaFacts, Replica, Right
+from apiservice.doctor.facts import LATE, Answer, ClusterFacts, HpaFacts, Replica, Right, Way
 from apiservice.registration.api_service import Service, path_of
 
 HPA_ACCOUNT = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
@@ -45,8 +45,9 @@ class Cluster:
         self._client: Client = connect(kubeconfig)
         self._until = clock.monotonic() + seconds
 
-    def facts(self, service: Service, *, installs: bool) -> ClusterFacts:
-        """`installs`: whether the user's rights to install are asked for, and not the adapter's pods."""
+    def facts(self, service: Service, groups: Sequence[ApiGroup], *, installs: bool) -> ClusterFacts:
+        """`groups`: those that the adapter registers. `installs`: whether the user's rights to install are asked for,
+        and not the adapter's pods."""
         version = self._get("/version")
         if version.document is None:
             return ClusterFacts(service, version)
@@ -56,9 +57,8 @@ class Cluster:
         facts = ClusterFacts(
             service,
             version,
-            api_service=self._get(path_of(EXTERNAL)),
+            ways={group: Way(self._get(path_of(group)), self._get(group.path)) for group in groups},
             authentication=self._get(f"{CONFIG_MAPS}/extension-apiserver-authentication"),
-            discovery=self._get(EXTERNAL.path),
             review=self._review("SubjectAccessReview", spec),
             dry_run=self._asked("POST", _hpas("default"), [("dryRun", "All")], _scaling_to_zero()),
             rights=tuple(self._rights(service)) if installs else (),

@@ -26,6 +26,7 @@ from adapter.metrics.query import Metrics
 from adapter.overview.commit_pace import CommitPace, CommitWatch
 from adapter.settings.models import Settings
 from adapter.settings.types import DNS_LABEL
+from apiservice.api_group import registered
 from apiservice.autoscalers.asked import asked_topics
 from apiservice.autoscalers.autoscaler import autoscaler_of
 from apiservice.autoscalers.rivals import Rivals, scaler_of
@@ -141,7 +142,8 @@ def _kubernetes(options: DoctorFlags, settings: Settings | None) -> _Kubernetes:
         return _Kubernetes(why=str(error) if is_fault else NO_KUBECONFIG, is_fault=is_fault)
     service = service_of(options.service, PRODUCT)
     assert service is not None, "a namespace was given"
-    facts = cluster.facts(service, installs=options.pre)
+    api_groups = registered(custom_metrics=settings is not None and settings.custom_metrics.register_services)
+    facts = cluster.facts(service, api_groups, installs=options.pre)
     if facts.version.document is None or options.pre:
         return _Kubernetes(facts)
     namespace = options.namespace or ("default" if options.hpa else None)

@@ -90,7 +90,7 @@ CLUSTER = Code(
 )
 HOLDER = Code(
     "KLA402",
-    "the APIService of external metrics leads to this adapter",
+    "the APIServices that the settings register lead to this adapter",
     "Install the adapter, or decide which server is to have it: docs/install.md, Beside another server.",
 )
 AUTHORITY = Code(

@@ -1,10 +1,11 @@
 """What was gathered of the Kubernetes cluster, as kube-apiserver answered."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from apiservice.api_group import EXTERNAL
-from apiservice.registration.api_service import ApiServiceState, Service, is_ours, state_of
+from apiservice.api_group import EXTERNAL, ApiGroup
+from apiservice.registration.api_service import ApiServiceState, Service, among, is_ours, state_of, unread
 from apiservice.tls.issuing import PRODUCT
 
 Json = dict[str, Any]
@@ -62,15 +63,23 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True)
+class Way:
+    """How kube-apiserver gets to the metrics of one API group."""
+
+    api_service: Answer = NOT_ASKED
+    discovery: Answer = NOT_ASKED
+    """Its list of metrics, through kube-apiserver."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterFacts:
     given: Service
     """That of the flag `--service`, or its default."""
     version: Answer
-    api_service: Answer = NOT_ASKED
+    ways: Mapping[ApiGroup, Way] = field(default_factory=dict)
+    """Of external metrics, and of others that the settings register."""
     authentication: Answer = NOT_ASKED
     """The ConfigMap with kube-apiserver's settings for extension API servers."""
-    discovery: Answer = NOT_ASKED
-    """Of external metrics, through kube-apiserver."""
     review: Answer = NOT_ASKED
     """Whether the account of the HPA controller may read."""
     dry_run: Answer = NOT_ASKED
@@ -80,23 +89,34 @@ class ClusterFacts:
     """The pods of the Service; a text: why they are not known."""
 
     @property
+    def external(self) -> Way:
+        return self.ways.get(EXTERNAL, Way())
+
+    @property
     def service(self) -> Service:
         """The adapter's: a release of the chart has a name of its own, which contains the product's."""
-        holder = ((self.api_service.document or {}).get("spec") or {}).get("service") or {}
-        if PRODUCT in holder.get("name", "") and self.given.name == PRODUCT:
-            return Service(holder["namespace"], holder["name"], holder.get("port", 443))
+        for way in self.ways.values():
+            holder = ((way.api_service.document or {}).get("spec") or {}).get("service") or {}
+            if PRODUCT in holder.get("name", "") and self.given.name == PRODUCT:
+                return Service(holder["namespace"], holder["name"], holder.get("port", 443))
         return self.given
 
     @property
-    def state(self) -> ApiServiceState:
-        """What the APIService of external metrics says of itself."""
-        return state_of(EXTERNAL, self.api_service.document, self.service, None)
+    def states(self) -> Mapping[ApiGroup, ApiServiceState]:
+        """What the APIServices say of themselves."""
+        return among({group: self._state(group, way.api_service) for group, way in self.ways.items()})
+
+    def _state(self, group: ApiGroup, answer: Answer) -> ApiServiceState:
+        if answer.document is None and not answer.is_absent:
+            return unread(group, answer.problem)
+        return state_of(group, answer.document, self.service, None)
 
     @property
     def served(self) -> tuple[str, ...]:
         """The metrics that the running adapter lists; empty: it was not reached."""
-        is_reached = self.discovery.document is not None and is_ours(self.api_service.document, self.service)
-        resources = (self.discovery.document or {}).get("resources") if is_reached else ()
+        discovery = self.external.discovery.document
+        is_reached = discovery is not None and is_ours(self.external.api_service.document, self.service)
+        resources = (discovery or {}).get("resources") if is_reached else ()
         return tuple(each["name"] for each in resources or ())
 
 

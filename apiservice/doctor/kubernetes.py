@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from adapter.errors import AdapterError, some_of
-from apiservice.api_group import EXTERNAL
+from apiservice.api_group import ApiGroup
 from apiservice.auth.cluster_settings import AuthenticationFollower
 from apiservice.doctor import codes
 from apiservice.doctor.check import Check, Outcome, chained, failed, judged, passed, skipped, warned
@@ -26,7 +26,8 @@ def checks_of(facts: ClusterFacts, now: datetime | None = None, *, before_instal
         yield from codes.failed_all(codes.CLUSTER, "", facts.version.problem)
         return
     yield passed(codes.CLUSTER, "", str(version.get("gitVersion")))
-    yield from _before(facts) if before_install else _of_api_service(facts, now or datetime.now(UTC))
+    for group in facts.ways:
+        yield from _before(group, facts) if before_install else _of_api_service(group, facts, now or datetime.now(UTC))
     yield _front_proxy(facts)
     if before_install:
         yield _rights(facts)
@@ -36,24 +37,23 @@ def checks_of(facts: ClusterFacts, now: datetime | None = None, *, before_instal
     yield _gate(facts.dry_run)
 
 
-def _before(facts: ClusterFacts) -> Iterator[Check]:
-    found, name = facts.api_service, EXTERNAL.api_service
+def _before(group: ApiGroup, facts: ClusterFacts) -> Iterator[Check]:
+    found, name, state = facts.ways[group].api_service, group.api_service, facts.states[group]
     if found.document is None and not found.is_absent:
         yield skipped(codes.HOLDER, name, found.problem)
-    elif found.document is None:
+    elif found.document is None and state.is_writable:
         yield passed(codes.HOLDER, name, "nobody has it yet")
     else:
-        state = facts.state
-        yield judged(codes.HOLDER, name, state.text if state.is_others else "", Outcome.WARNING)
+        yield judged(codes.HOLDER, name, "" if state.is_ours else state.text, Outcome.WARNING)
 
 
-def _of_api_service(facts: ClusterFacts, now: datetime) -> Iterator[Check]:
-    found, name = facts.api_service, EXTERNAL.api_service
+def _of_api_service(group: ApiGroup, facts: ClusterFacts, now: datetime) -> Iterator[Check]:
+    way, name, state = facts.ways[group], group.api_service, facts.states[group]
+    found, discovery = way.api_service, way.discovery
     if found.document is None and not found.is_absent:
         yield from (skipped(code, name, found.problem) for code in _WAY)
         return
-    state = facts.state
-    if found.document is None or state.is_others:
+    if found.document is None or state.others:
         yield from chained(_WAY, name, codes.HOLDER, state.text)
         return
     yield passed(codes.HOLDER, name, f"Service {facts.service.place}")
@@ -68,20 +68,22 @@ def _of_api_service(facts: ClusterFacts, now: datetime) -> Iterator[Check]:
         yield failed(codes.REACHED, name, f"{state.text}: {state.details}")
     else:
         yield passed(codes.AUTHORITY, name)
-        late = skipped(codes.REACHED, name, LATE.problem) if facts.discovery is LATE else None
-        yield late or judged(codes.REACHED, name, facts.discovery.problem)
+        late = skipped(codes.REACHED, name, LATE.problem) if discovery is LATE else None
+        yield late or judged(codes.REACHED, name, discovery.problem)
 
 
 def _front_proxy(facts: ClusterFacts) -> Check:
-    found, details = facts.authentication, facts.state.details
+    found = facts.authentication
+    ours = [state.details for state in facts.states.values() if state.is_ours]
+    refused = next((details for details in ours if _REFUSED.search(details)), "")
     is_known = found.document is not None or found.is_absent
     try:
         if is_known:
             AuthenticationFollower(lambda _: None).listed(iter([] if found.document is None else [found.document]))
     except AdapterError as error:
         return failed(codes.FRONT_PROXY, "", str(error))
-    if _REFUSED.search(details):
-        return failed(codes.FRONT_PROXY, "", f"the adapter does not accept the front proxy's certificate: {details}")
+    if refused:
+        return failed(codes.FRONT_PROXY, "", f"the adapter does not accept the front proxy's certificate: {refused}")
     return passed(codes.FRONT_PROXY) if is_known else skipped(codes.FRONT_PROXY, "", found.problem)
 
 

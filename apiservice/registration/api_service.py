@@ -1,14 +1,14 @@
-"""Who holds the APIService of each API group, and whether we may write it.
+"""Who holds the APIService of each API group, and whether we may write it: one rule for all groups.
 
-It is ours if it leads to our Service. Its `caBundle` is ours if nobody has written it since we did."""
+It is ours if it leads to our Service. Its `caBundle` is ours if nobody has written it since we did. Of a group with
+several versions, HPAs read the preferred one, so none is created while others hold another one."""
 
 import base64
 import binascii
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from cryptography import x509
 
@@ -82,8 +82,16 @@ class ApiServiceState:
     """It must be created, or changed to our CAs, and nobody else has a claim on it."""
     is_lost: bool = False
     """Others hold it, but uninstalling this adapter would delete it."""
-    is_others: bool = False
-    """It leads elsewhere."""
+    others: str = ""
+    """Who holds it, if it leads elsewhere."""
+    is_absent: bool = False
+    is_known: bool = True
+    """Whether it could be read."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it leads to this adapter."""
+        return self.is_known and not self.is_absent and not self.others
 
 
 def path_of(group: ApiGroup) -> str:
@@ -95,22 +103,47 @@ def state_of(
 ) -> ApiServiceState:
     """`authorities`: the CAs that `caBundle` must have; None if somebody else writes it."""
     if found is None:
-        return ApiServiceState(f"there is no APIService, so kube-apiserver serves no {group.title}", is_writable=True)
-    holder = found["spec"].get("service") or {}
+        text = f"there is no APIService, so kube-apiserver serves no {group.title}"
+        return ApiServiceState(text, is_writable=True, is_absent=True)
     if not is_ours(found, service):
+        holder = _holder(found)
         is_owned, is_managing = _is_owned(found, service), authorities is not None
         warning = f". Deleting the ClusterRole {service.owner} deletes it: first remove its ownerReferences"
         text = f"{_held(group, holder, service)}{warning if is_owned and not is_managing else ''}"
-        return ApiServiceState(text, is_lost=is_owned and is_managing, is_others=True)
+        return ApiServiceState(text, is_lost=is_owned and is_managing, others=holder)
     if authorities is None:
         return _registered(found)
     return _bundle_state(group, found, authorities, is_adopted=_is_owned(found, service))
 
 
-def beside(group: ApiGroup, other: ApiGroup) -> ApiServiceState:
-    """Returns the state of a version that must not be created, because others hold another one of the group: HPAs read
-    the preferred version, and would read it here."""
-    return ApiServiceState(f"{group.api_service} is not created while others hold {other.api_service}")
+def unread(group: ApiGroup, details: str) -> ApiServiceState:
+    """Returns the state of an APIService that could not be read."""
+    return ApiServiceState(f"{group.api_service} cannot be checked", details, is_known=False)
+
+
+def among(states: Mapping[ApiGroup, ApiServiceState]) -> Mapping[ApiGroup, ApiServiceState]:
+    """Returns the state of each version as it is beside the others of its group."""
+    return {group: _beside(group, state, states) for group, state in states.items()}
+
+
+def _beside(group: ApiGroup, state: ApiServiceState, states: Mapping[ApiGroup, ApiServiceState]) -> ApiServiceState:
+    versions = {other: each for other, each in states.items() if other.name == group.name and other != group}
+    held = [other for other, each in versions.items() if each.others or not each.is_known]
+    if state.is_absent and held:
+        text = f"{group.api_service} is not created while others hold {held[0].api_service}"
+        return replace(state, text=text, is_writable=False)
+    preferred = [other for other, each in versions.items() if each.is_ours and other.priority > group.priority]
+    if state.others and preferred:
+        return replace(state, text=_passed_over(group, state.others, preferred[0]))
+    return state
+
+
+def _passed_over(group: ApiGroup, holder: str, preferred: ApiGroup) -> str:
+    return (
+        f"{group.api_service} belongs to {holder}, but {preferred.api_service}, which HPAs prefer, leads to this "
+        f"adapter, so HPAs that need {group.title} of the other server do not find them. Let both lead to the same "
+        "server (docs/install.md, Beside KEDA or Datadog: Object metrics)"
+    )
 
 
 def _bundle_state(
@@ -166,13 +199,20 @@ def bundle_fault(found: Json, now: datetime) -> str:
     return ""
 
 
-def _held(group: ApiGroup, holder: Mapping[str, Any], service: Service) -> str:
+def _holder(found: Json) -> str:
+    holder = found["spec"].get("service")
+    if not holder:
+        return "kube-apiserver itself"
     place = f"{holder.get('namespace')}/{holder.get('name')}"
     server = next((name for part, name in SERVERS.items() if part in place), None)
-    who = "kube-apiserver itself" if not holder else f"{server} (Service {place})" if server else f"the Service {place}"
+    return f"{server} (Service {place})" if server else f"the Service {place}"
+
+
+def _held(group: ApiGroup, holder: str, service: Service) -> str:
+    key = "customMetrics.upstream" if group.describes_objects else "upstream"
     return (
-        f"{group.api_service} belongs to {who}: HPAs read {group.title} there, not here, and this adapter leaves it as "
-        f"it is. To move HPAs to this adapter, one at a time with `upstream` in the settings, point the APIService to "
+        f"{group.api_service} belongs to {holder}: HPAs read {group.title} there, not here, and this adapter leaves it "
+        f"as it is. To move HPAs to this adapter, one at a time with `{key}` in the settings, point the APIService to "
         f"{service.place} (docs/install.md, Taking over)"
     )
 

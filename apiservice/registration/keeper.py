@@ -5,7 +5,7 @@ Every replica does the same; the API server lets one write succeed, and the othe
 import logging
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cryptography import x509
@@ -36,8 +36,6 @@ class _Seen:
 
     document: Json | None
     state: ApiServiceState
-    is_known: bool = True
-    """Whether it could be read."""
 
 
 class Registration(Repeating):
@@ -69,8 +67,8 @@ class Registration(Repeating):
     def look(self) -> None:
         """One round: the Secret, then the APIServices of all groups. Raises AdapterError."""
         managed = None if self._tls is None else self._certificates(self._tls)
-        seen = {group: self._seen(group, managed) for group in self._groups()}
-        seen = {group: self._written(group, seen, managed) for group in seen}
+        seen = _among({group: self._seen(group, managed) for group in self._groups()})
+        seen = _among({group: self._written(group, each, managed) for group, each in seen.items()})
         if managed and all(self._may_serve_from(managed.authorities[0], each) for each in seen.values()):
             self._spread = managed.authorities[0]
         self._show(seen)
@@ -79,7 +77,7 @@ class Registration(Repeating):
         text = "; ".join(dict.fromkeys(state.text for state in unregistered or states))
         if unregistered:
             details = "; ".join(state.details for state in unregistered if state.details)
-            reason = "NotRegistered" if all(each.is_known for each in seen.values()) else "NotChecked"
+            reason = "NotRegistered" if all(each.state.is_known for each in seen.values()) else "NotChecked"
             self._conditions.fails(API_SERVICE, reason, text, details=details)
         else:
             self._conditions.holds(API_SERVICE, text)
@@ -91,35 +89,24 @@ class Registration(Repeating):
             if one is None:
                 gauge.remove_by_labels({"api_service": group.api_service})
                 continue
-            is_ours, is_available = (
-                api_service.is_ours(one.document, self._service),
-                api_service.is_available(one.document),
-            )
-            for name, holds in (("ours", is_ours), ("available", is_available)):
-                gauge.labels(group.api_service, name).set(holds if one.is_known else NAN)
+            for name, holds in (("ours", one.state.is_ours), ("available", api_service.is_available(one.document))):
+                gauge.labels(group.api_service, name).set(holds if one.state.is_known else NAN)
 
     def _seen(self, group: ApiGroup, managed: Managed | None) -> _Seen:
         try:
             found = self._objects.read(api_service.path_of(group))
         except AdapterError as error:
-            state = ApiServiceState(f"{group.api_service} cannot be checked", str(error))
-            return _Seen(None, state, is_known=False)
+            return _Seen(None, api_service.unread(group, str(error)))
         authorities = managed.authorities if managed else None
         return _Seen(found, api_service.state_of(group, found, self._service, authorities))
 
-    def _written(self, group: ApiGroup, seen: Mapping[ApiGroup, _Seen], managed: Managed | None) -> _Seen:
+    def _written(self, group: ApiGroup, seen: _Seen, managed: Managed | None) -> _Seen:
         """Returns what is there once the APIService is as it must be."""
-        one = seen[group]
-        if one.is_known and one.document is None:
-            versions = (other for other in seen if other.name == group.name)
-            others = [each for each in versions if seen[each].state.is_others or not seen[each].is_known]
-            if others:
-                return _Seen(None, api_service.beside(group, others[0]))
-        is_written = self._write(group, one.document, one.state, managed)
-        return self._seen(group, managed) if is_written else one
+        is_written = self._write(group, seen.document, seen.state, managed)
+        return self._seen(group, managed) if is_written else seen
 
     def _may_serve_from(self, authority: x509.Certificate, seen: _Seen) -> bool:
-        return seen.is_known and api_service.may_serve_from(authority, seen.document, self._service)
+        return seen.state.is_known and api_service.may_serve_from(authority, seen.document, self._service)
 
     def _certificates(self, tls: ServingTls) -> Managed:
         name, namespace = self._service.secret, self._service.namespace
@@ -164,6 +151,11 @@ class Registration(Repeating):
             self._conditions.fails(API_SERVICE, "NotChecked", "it cannot be checked", details=str(error))
         pause = ROUND_SECONDS if self._has_certificate else FIRST_SECONDS
         return pause * random.uniform(0.8, 1.2)  # noqa: S311 - jitter, no secret
+
+
+def _among(seen: Mapping[ApiGroup, _Seen]) -> Mapping[ApiGroup, _Seen]:
+    states = api_service.among({group: each.state for group, each in seen.items()})
+    return {group: replace(each, state=states[group]) for group, each in seen.items()}
 
 
 def _difference(before: Managed | None, after: Managed) -> str:

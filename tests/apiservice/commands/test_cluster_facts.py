@@ -57,7 +57,7 @@ class World:
 
     @property
     def replicas(self) -> tuple[Replica, ...] | str:
-        return Cluster(self.kubeconfig).facts(Service("lag", "lag", 443), installs=False).replicas
+        return Cluster(self.kubeconfig).facts(Service("lag", "lag", 443), (), installs=False).replicas
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """What follows from answers of kube-apiserver that a real one does not give on request."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -7,11 +8,12 @@ from typing import Any
 import pytest
 
 from adapter.metrics.requirement import written
+from apiservice.api_group import CUSTOM_V1BETA1, CUSTOM_V1BETA2, EXTERNAL, ApiGroup
 from apiservice.autoscalers.autoscaler import selector_of
 from apiservice.commands.cluster_facts import created
 from apiservice.commands.doctor import checks_of as examined
 from apiservice.doctor.check import Check, Outcome
-from apiservice.doctor.facts import LATE, Answer, ClusterFacts, Replica
+from apiservice.doctor.facts import LATE, Answer, ClusterFacts, Replica, Way
 from apiservice.doctor.kubernetes import checks_of
 from apiservice.flags import DoctorFlags
 from apiservice.registration.api_service import Service
@@ -39,12 +41,21 @@ def api_service(message: str = "", service: str = SERVICE.name, bundle: str | No
     return Answer({"metadata": {}, "spec": spec, "status": {"conditions": [available]}})
 
 
-def found(now: datetime | None = None, **parts: object) -> list[Check]:
+def found(
+    now: datetime | None = None,
+    *,
+    external: Answer | None = None,
+    discovery: Answer | None = None,
+    custom: Mapping[ApiGroup, Answer] | None = None,
+    **parts: object,
+) -> list[Check]:
+    """`external` and `custom` are the answers for APIServices."""
+    ways = {EXTERNAL: Way(external or api_service(), discovery or Answer({}))}
+    ways |= {group: Way(answer, Answer({})) for group, answer in (custom or {}).items()}
     facts: dict[str, Any] = {
         "version": Answer({"gitVersion": "v1.37.0"}),
-        "api_service": api_service(),
+        "ways": ways,
         "authentication": Answer({"data": config_map_data(AUTHORITY, PROXIES)}),
-        "discovery": Answer({}),
         "review": GOOD,
         "dry_run": Answer({}),
         "replicas": (Replica("adapter-0", True, ALL_GOOD),),
@@ -78,7 +89,7 @@ def test_a_cluster_without_settings_for_extension_servers_is_found() -> None:
     ],
 )
 def test_a_front_proxy_that_the_adapter_refuses_is_found(words: str) -> None:
-    checks = found(api_service=api_service(words))
+    checks = found(external=api_service(words))
 
     assert broken(checks) == {"KLA405": f"the adapter does not accept the front proxy's certificate: {words}"}
     assert outcomes(checks, Outcome.SKIPPED) == {"KLA404": "KLA405 failed"}
@@ -130,7 +141,7 @@ def test_only_a_refusal_of_zero_replicas_shows_that_the_gate_is_off(problem: str
 
 def test_what_the_user_may_not_read_is_skipped_with_the_reason() -> None:
     forbidden = Answer(None, "the Kubernetes API server answered 403: forbidden", 403)
-    checks = found(authentication=forbidden, api_service=forbidden, review=forbidden, dry_run=forbidden)
+    checks = found(authentication=forbidden, external=forbidden, review=forbidden, dry_run=forbidden)
 
     assert broken(checks) == {}
     assert set(outcomes(checks, Outcome.SKIPPED)) == {"KLA402", "KLA403", "KLA404", "KLA405", "KLA406", "KLA408"}
@@ -148,16 +159,34 @@ def test_discovery_that_there_was_no_time_for_is_skipped() -> None:
     [("bm90IFBFTQ==", timedelta(), ""), (None, timedelta(days=10_000), "every CA in its caBundle has expired")],
 )
 def test_a_bundle_that_can_verify_nothing_is_found(bundle: str | None, after: timedelta, words: str) -> None:
-    checks = found(datetime.now(UTC) + after, api_service=api_service(bundle=bundle))
+    checks = found(datetime.now(UTC) + after, external=api_service(bundle=bundle))
 
     assert words in broken(checks).get("KLA403", "")
     assert list(broken(checks)) == ["KLA403"]
 
 
 def test_a_release_of_another_name_is_recognised_by_its_service() -> None:
-    checks = found(api_service=api_service(service="lag-kafka-lag-adapter"))
+    checks = found(external=api_service(service="lag-kafka-lag-adapter"))
 
     assert [check.detail for check in of(checks, "KLA402")] == ["Service kafka-lag-adapter/lag-kafka-lag-adapter"]
+
+
+def test_each_version_of_custom_metrics_is_checked_beside_the_other_one() -> None:
+    theirs = api_service(service="prometheus-adapter")
+    checks = found(custom={CUSTOM_V1BETA2: api_service(), CUSTOM_V1BETA1: theirs})
+
+    assert [check.subject for check in of(checks, "KLA404") if check.outcome is Outcome.OK] == [
+        EXTERNAL.api_service,
+        CUSTOM_V1BETA2.api_service,
+    ]
+    assert f"{CUSTOM_V1BETA2.api_service}, which HPAs prefer, leads to this adapter" in broken(checks)["KLA402"]
+
+
+def test_a_release_beside_another_server_is_recognised_by_its_custom_metrics() -> None:
+    ours = api_service(service="lag-kafka-lag-adapter")
+    checks = found(external=api_service(service="keda"), custom={CUSTOM_V1BETA2: ours})
+
+    assert [check.outcome for check in of(checks, "KLA402")] == [Outcome.FAILED, Outcome.OK]
 
 
 def test_the_rights_that_are_asked_for_are_those_that_the_manifests_need() -> None:

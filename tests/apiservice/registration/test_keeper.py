@@ -255,6 +255,25 @@ def test_no_version_is_taken_from_a_server_that_holds_the_other_one(version: str
     assert f"{other}.custom.metrics.k8s.io is not created while others hold {version}" in found.message
 
 
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        ("v1beta1", "v1beta2.custom.metrics.k8s.io, which HPAs prefer, leads to this adapter"),
+        ("v1beta2", "HPAs read custom metrics there, not here"),
+    ],
+)
+def test_where_others_take_a_version_later_it_is_said_where_hpas_read(version: str, words: str) -> None:
+    registry = Registry()
+    registered(registry)
+    registry.kept |= Registry(**{version: "monitoring"}).kept
+    found = registered(registry)
+
+    assert registry.ours() == EVERY - {f"{version}.custom.metrics.k8s.io"}
+    assert found.reason == "NotRegistered"
+    assert f"{version}.custom.metrics.k8s.io belongs to prometheus-adapter" in found.message
+    assert words in found.message
+
+
 def test_a_missing_right_for_custom_metrics_keeps_external_ones_registered() -> None:
     registry = Registry()
     registry.refuses = {api_service.path_of(group) for group in CUSTOM}

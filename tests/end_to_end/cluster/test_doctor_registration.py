@@ -1,19 +1,20 @@
 """What doctor finds of the APIService on a real kube-apiserver that has none of ours."""
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from apiservice.api_group import EXTERNAL
+from apiservice.api_group import CUSTOM_V1BETA1, CUSTOM_V1BETA2, EXTERNAL
 from apiservice.commands.doctor import checks_of
-from apiservice.doctor.check import Check, Outcome
+from apiservice.doctor.check import Category, Check, Outcome
 from apiservice.flags import DoctorFlags
 from apiservice.tls.issuing import base64_of
 from local.adapter import API_SERVICE, external_name
 from local.kubernetes.control_plane import ControlPlane, Manifest
 from local.processes import free_port, wait_until
-from tests.support.checks import broken, of, wait_for
+from tests.support.checks import broken, examined, of, wait_for
 from tests.support.kubernetes.authorities import Authority
 from tests.support.kubernetes.other_server import OtherServer
 
@@ -65,6 +66,42 @@ def test_an_api_service_of_another_server_is_found_with_its_holder(plane: Contro
     (before,) = of(found(plane, pre=True), "KLA402")
     assert before.outcome is Outcome.WARNING
     assert before.detail.startswith(belongs)
+
+
+@pytest.fixture
+def custom_of_others(plane: ControlPlane) -> Iterator[None]:
+    """The first version of custom metrics as prometheus-adapter has it."""
+    spec = {"group": CUSTOM_V1BETA1.name, "version": CUSTOM_V1BETA1.version, "insecureSkipTLSVerify": True}
+    service = {"name": "prometheus-adapter", "namespace": "monitoring", "port": 443}
+    theirs = {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": CUSTOM_V1BETA1.api_service},
+        "spec": {**spec, "service": service, "groupPriorityMinimum": 100, "versionPriority": 100},
+    }
+    plane.apply([theirs])
+    yield
+    plane.delete([theirs])
+
+
+@pytest.mark.usefixtures("somebody_elses", "custom_of_others")
+def test_custom_metrics_of_another_server_are_found_where_the_settings_register_them(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    settings = {"clusters": [{"name": "main", "bootstrapServers": ["nowhere:9092"]}]}
+    asks = {**settings, "customMetrics": {"register": True}}
+    flags = {"kubeconfig": plane.admin_kubeconfig, "service": f"{PLACE}/{NAME}"}
+
+    def holders(settings: object, outcome: Outcome, *, pre: bool = False) -> dict[str, str]:
+        checks = of(examined(tmp_path, settings, Category.KUBERNETES, pre=pre, **flags), "KLA402")
+        return {check.subject: check.detail for check in checks if check.outcome is outcome}
+
+    first, second = CUSTOM_V1BETA1.api_service, CUSTOM_V1BETA2.api_service
+    for found in (holders(asks, Outcome.FAILED), holders(asks, Outcome.WARNING, pre=True)):
+        assert found[EXTERNAL.api_service].startswith(f"{EXTERNAL.api_service} belongs to KEDA")
+        assert found[first].startswith(f"{first} belongs to prometheus-adapter (Service monitoring/prometheus-adapter)")
+        assert found[second] == f"{second} is not created while others hold {first}"
+    assert list(holders(settings, Outcome.FAILED)) == [EXTERNAL.api_service]
 
 
 def test_an_adapter_that_is_not_reached_and_a_wrong_ca_are_told_apart(plane: ControlPlane, tmp_path: Path) -> None:

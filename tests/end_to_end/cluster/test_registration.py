@@ -21,7 +21,7 @@ import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
-from apiservice.api_group import API_GROUPS, CUSTOM, CUSTOM_V1BETA1, EXTERNAL
+from apiservice.api_group import API_GROUPS, CUSTOM, CUSTOM_V1BETA1, CUSTOM_V1BETA2, EXTERNAL
 from apiservice.tls import issuing
 from apiservice.tls.managed import Managed, managed_of
 from local.adapter import API_SERVICE, API_SERVICES, EXTERNAL_METRICS, FILES, Adapter, external_name, items, process
@@ -325,21 +325,27 @@ def answers(cluster: Cluster, path: str, status: int) -> bool:
     return cluster.plane.raw(path)[0] == status
 
 
+PROMETHEUS = {"name": "prometheus-adapter", "namespace": "monitoring", "port": 443}
+FIRST, SECOND = CUSTOM_V1BETA1.api_service, CUSTOM_V1BETA2.api_service
+BELONGS = f"{FIRST} belongs to prometheus-adapter (Service monitoring/prometheus-adapter)"
+
+
 def test_custom_metrics_are_registered_once_they_are_asked_for_and_nobody_else_has_a_version(cluster: Cluster) -> None:
     patch = yaml.safe_load((MANIFESTS / "custom-metrics" / "patch-cluster-role-registration.yaml").read_text())
     cluster.plane.ask("PATCH", OWNER, patch, content_type="application/json-patch+json")
     shipped = read(MANIFESTS / FILES[CUSTOM_V1BETA1])
-    theirs = {"service": {"name": "prometheus-adapter", "namespace": "monitoring"}, "insecureSkipTLSVerify": True}
-    held = {**shipped, "metadata": {"name": CUSTOM_V1BETA1.api_service}, "spec": {**shipped["spec"], **theirs}}
+    theirs = {"service": PROMETHEUS, "insecureSkipTLSVerify": True}
+    held = {**shipped, "metadata": {"name": FIRST}, "spec": {**shipped["spec"], **theirs}}
     cluster.plane.apply([held])
+    before = cluster.plane.get(f"{API_SERVICES}/{FIRST}")["spec"]
     for replica in (cluster.first, cluster.second):
         with replica.settings.open("a") as file:
             file.write("customMetrics: {register: true}\n")
 
-    cluster.wait_for_remark(
-        "v1beta2.custom.metrics.k8s.io is not created while others hold v1beta1.custom.metrics.k8s.io"
-    )
-    assert cluster.plane.raw(f"{API_SERVICES}/v1beta2.custom.metrics.k8s.io")[0] == 404
+    cluster.wait_for_remark(f"{SECOND} is not created while others hold {FIRST}")
+    cluster.wait_for_remark(BELONGS)
+    assert cluster.plane.raw(f"{API_SERVICES}/{SECOND}")[0] == 404
+    assert cluster.plane.get(f"{API_SERVICES}/{FIRST}")["spec"] == before
     assert cluster.plane.raw(READ)[0] == 200
     cluster.plane.delete([held])
     cluster.wait_for_remark("")
@@ -349,6 +355,24 @@ def test_custom_metrics_are_registered_once_they_are_asked_for_and_nobody_else_h
         assert found["metadata"]["ownerReferences"] == cluster.api_service["metadata"]["ownerReferences"]
         assert found["spec"]["caBundle"] == cluster.api_service["spec"]["caBundle"]
     assert cluster.plane.get("/apis/custom.metrics.k8s.io")["preferredVersion"]["version"] == "v1beta2"
+    _leave_to_others(cluster, f"{API_SERVICES}/{FIRST}")
+
+
+def _leave_to_others(cluster: Cluster, path: str) -> None:
+    """Somebody takes the first version. HPAs still read custom metrics here, because they prefer the second one."""
+    ours = cluster.plane.get(path)["spec"]
+    change = {"service": PROMETHEUS, "insecureSkipTLSVerify": True, "caBundle": None}
+    cluster.plane.ask("PATCH", f"{path}?fieldManager=helm", {"spec": change}, content_type=MERGE)
+
+    cluster.wait_for_remark(f"{BELONGS}, but {SECOND}, which HPAs prefer, leads to this adapter")
+    wait_until(lambda: "ownerReferences" not in cluster.plane.get(path)["metadata"], "the owner to be removed", 180)
+    assert cluster.plane.get(path)["spec"]["service"] == PROMETHEUS
+    assert cluster.plane.raw(f"{CUSTOM_V1BETA2.path}/{CUSTOM_READ}")[0] == 200
+
+    back = {"service": ours["service"], "insecureSkipTLSVerify": None, "caBundle": ours["caBundle"]}
+    cluster.plane.ask("PATCH", f"{path}?fieldManager=helm", {"spec": back}, content_type=MERGE)
+    cluster.wait_for_remark("")
+    wait_until(partial(answers, cluster, f"{CUSTOM_V1BETA1.path}/{CUSTOM_READ}", 200), "the first version", 180)
 
 
 def test_uninstalling_removes_the_api_services_and_no_namespace_is_stuck(cluster: Cluster) -> None:
