@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from local.processes import RigError
 from local.promise import scenario
 
 
@@ -23,11 +24,13 @@ class Environment:
 
 def measured(folders: Sequence[Path], created: Mapping[str, float], first_sync: float) -> Environment:
     """Reads what the consumers of each group wrote about their rebalances. `created`: when each pod was, in seconds
-    since the epoch. A file is named after its pod."""
+    since the epoch. A file is named after its pod. Raises RigError if none of them got partitions."""
     files = [file for folder in folders for file in folder.glob("*.rebalances")]
     events = {file.name.partition(".")[0]: list(_events(file)) for file in files}
     joined = {pod: next((at for what, at in own if what == "assigned"), None) for pod, own in events.items()}
     starts = [at - created[pod] for pod, at in joined.items() if at is not None and pod in created]
+    if not starts:
+        raise RigError("no consumer got partitions before the load ended, so there is nothing to compare")
     pauses = [pause for own in events.values() for pause in _pauses(own)]
     return Environment(first_sync, tuple(sorted(starts)), float(np.mean(pauses)) if pauses else 0.0)
 

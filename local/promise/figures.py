@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adapter.columns import Seconds
+from local.processes import RigError
 
 Replicas = NDArray[np.int64]
 
@@ -55,11 +56,14 @@ class Run:
 
 def measured(folder: Path, begin: float, replicas: Sequence[int]) -> Run:
     """Reads what the consumers of one group wrote: the time of each commit and of each message before it, in seconds
-    since the epoch. A message that two members have read counts with the later commit."""
+    since the epoch. A message that two members have read counts with the later commit. Raises RigError if there is
+    none."""
     lines = [line.split() for file in sorted(folder.glob("*.waits")) for line in file.read_text().splitlines()]
     latest: dict[tuple[str, str], tuple[float, float]] = {}
     for partition, offset, written, committed in (line for line in lines if len(line) == 4):
         latest[partition, offset] = float(written), float(committed)
+    if not latest:
+        raise RigError(f"the consumers of group {folder.name} committed no message before the load ended")
     written_at, committed_at = np.array(sorted(latest.values())).reshape(-1, 2).T
     counts = np.array(replicas, np.int64)
     return Run(counts, committed_at - begin, committed_at - written_at, np.ones(len(written_at)))

@@ -4,7 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from local.processes import RigError
 from local.promise import scenario
 from local.promise.environment import Environment, measured
 from local.promise.figures import Run
@@ -25,6 +27,13 @@ def test_starts_and_pauses_are_those_of_the_members(tmp_path: Path) -> None:
     found = measured([tmp_path], {"a": 100.0, "b": 121.0, "c": 130.0}, 15.0)
 
     assert found == Environment(15.0, (21.0, 25.0), 1.0)
+
+
+def test_a_run_in_which_nobody_got_partitions_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.1.rebalances").write_text("revoked 0 120.5\n")
+
+    with pytest.raises(RigError, match="no consumer got partitions before the load ended"):
+        measured([tmp_path], {"a": 100.0}, 15.0)
 
 
 def one(group: str, environment: Environment) -> Run:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from local.processes import RigError
 from local.promise import scenario
 from local.promise.figures import FIGURES, Run, measured, table
 from local.promise.picture import picture
@@ -25,6 +26,13 @@ def test_waits_are_read_from_all_consumers_and_a_message_that_was_read_twice_cou
 
     assert sorted(run.waits.tolist()) == [0.0, 1.0, 10.0]
     assert (run.replica_seconds, run.changes, run.wait(50), run.wait(100)) == (7.0, 1, 1.0, 10.0)
+
+
+def test_a_group_that_has_committed_nothing_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "one.waits").write_text("0 2 10")
+
+    with pytest.raises(RigError, match=f"the consumers of group {tmp_path.name} committed no message"):
+        measured(tmp_path, 100.0, [2])
 
 
 def test_waits_are_weighed_by_messages() -> None:
