@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 import pyspark
 
@@ -23,6 +24,7 @@ from adapter.location import home
 
 LOCK = ".lock"
 """In the folder of the archives: one is written at a time."""
+READS_AND_WRITES = 0o666
 UNFINISHED = ".*.jsa.*"
 WAITING, AT_ONCE = fcntl.LOCK_EX, fcntl.LOCK_EX | fcntl.LOCK_NB
 
@@ -95,9 +97,22 @@ def locked(folder: Path, operation: int = WAITING) -> Iterator[None]:
     """Until the end of the block, no other process writes an archive into the folder. The kernel releases the lock of
     a process that is killed. Raises BlockingIOError instead of waiting for a process that is writing if `operation` is
     AT_ONCE, and OSError if the folder cannot be written."""
-    with (folder / LOCK).open("a") as lock:
+    with _opened_lock(folder) as lock:
         fcntl.flock(lock, operation)
         yield
+
+
+def _opened_lock(folder: Path) -> TextIO:
+    """Whoever may write into the folder may take the lock, whatever the umask of the user who took it first."""
+    path = folder / LOCK
+    try:
+        # In a sticky folder, the kernel may refuse a mode that could create it for another user's file.
+        return path.open("r+")
+    except FileNotFoundError:
+        lock = path.open("a")
+    with contextlib.suppress(PermissionError):  # another user has made it at the same moment
+        os.fchmod(lock.fileno(), folder.stat().st_mode & READS_AND_WRITES)
+    return lock
 
 
 def _delete_unfinished(folder: Path) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ import pytest
 
 from local.processes import start, wait_until
 from spark.engine import write_archive
-from spark.engine.class_archive import AT_ONCE, ClassArchive, archive_here, locked
+from spark.engine.class_archive import AT_ONCE, LOCK, ClassArchive, archive_here, locked
 
 WHOLE_BYTES = 1_000_000
 LIMIT_SECONDS = 300
@@ -52,6 +53,21 @@ def test_what_a_killed_process_left_unfinished_is_deleted_and_what_a_running_one
 
     assert while_it_is_written == [True, True]
     assert [path.exists() for path in (unfinished, finished)] == [False, True]
+
+
+@pytest.mark.parametrize(("mode", "lock_mode"), [(0o1777, 0o666), (0o2775, 0o664), (0o755, 0o644)])
+def test_whoever_may_write_into_the_folder_may_take_the_lock_whatever_the_umask(
+    folder: Path, mode: int, lock_mode: int
+) -> None:
+    folder.chmod(mode)
+    before = os.umask(0o077)
+    try:
+        with locked(folder):
+            pass
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE((folder / LOCK).stat().st_mode) == lock_mode
 
 
 def test_another_configuration_of_spark_has_an_archive_of_its_own(
