@@ -1,5 +1,6 @@
 """Pure: messages that wait longer than agreed on, and why that may be no trouble."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
@@ -8,7 +9,7 @@ import numpy as np
 from adapter.verdicts.causes import Verdict
 from spark.advice.demand import Load
 from spark.advice.finding import Finding, Severity
-from spark.advice.incidents.words import lasting
+from spark.advice.incidents.words import lasting, named
 from spark.figures import formatting
 from spark.figures.model import Above, Group, Times, TopicFigures, overlap
 from spark.figures.periods import between
@@ -39,10 +40,8 @@ def above_threshold(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
         if share_of[topic.name] > MUCH_OF_THE_TIME or min(topic.above.longest_seconds, left[topic.name]) >= LONG_SECONDS
     ]
     # What goes on must not be hidden by what is over in another topic.
-    worst = max(late, key=lambda topic: (not _is_over(topic), share_of[topic.name]), default=None)
-    if worst is None:
-        return None
-    return _above(worst, zone, is_seldom=share_of[worst.name] <= MUCH_OF_THE_TIME)
+    late.sort(key=lambda topic: (_is_over(topic), -share_of[topic.name]))
+    return _above(late, zone, is_seldom=share_of[late[0].name] <= MUCH_OF_THE_TIME) if late else None
 
 
 def _counts(topic: TopicFigures) -> bool:
@@ -53,10 +52,12 @@ def _explained(group: Group, topic: TopicFigures) -> int:
     return len(np.intersect1d(explained_hours(group, topic), topic.hours_left))
 
 
-def _above(topic: TopicFigures, zone: ZoneInfo, *, is_seldom: bool) -> Finding:
+def _above(topics: Sequence[TopicFigures], zone: ZoneInfo, *, is_seldom: bool) -> Finding:
+    """`topics`: the worst one first."""
+    topic, *others = topics
     above = topic.above
-    share, threshold = above.seconds / above.known_seconds, formatting.plural(above.threshold, "message")
-    is_over = _is_over(topic)
+    share, threshold = _share(above), formatting.plural(above.threshold, "message")
+    is_over, lag = _is_over(topic), _lag_of(topic, others)
     longest = above.longest_from and lasting(
         above.longest_from, above.longest_from + timedelta(seconds=above.longest_seconds), zone, is_over=True
     )
@@ -64,19 +65,19 @@ def _above(topic: TopicFigures, zone: ZoneInfo, *, is_seldom: bool) -> Finding:
     if is_over and above.last_until is not None:
         since = formatting.moment(above.last_until, zone)
         brief = "Lag above its threshold in the past"
-        words = f"Over since {since}: until then the lag was above {threshold}; {stretch}."
+        words = f"Over since {since}: until then the {lag} was above {threshold}; {stretch}."
     else:
         brief = f"Lag above its threshold {formatting.share(share)} of the time"
-        words = f"The lag was above {threshold} for {formatting.share(share)} of the time; {stretch}."
+        words = f"The {lag} was above {threshold} for {formatting.share(share)} of the time; {stretch}."
     return Finding(
         Verdict.ABOVE_THRESHOLD,
         Severity.NOTE if is_over or is_seldom else Severity.WATCH,
         brief,
-        words,
+        words + _as_well([_for_how_long(other) for other in others]),
         "Nothing now: it is over, and no HPA is needed for what is past." if is_over else "",
         since=above.first_from,
         until=above.last_until if is_over else None,
-        subject=topic.name,
+        subject=named([topic.name, *(other.name for other in others if _is_over(other) is is_over)]),
         evidence=f"{formatting.plural(above.episodes or 0, 'episode')} above the threshold",
     )
 
@@ -92,23 +93,41 @@ def _is_over(topic: TopicFigures) -> bool:
 
 def _above_threshold_at_work(group: Group) -> Finding | None:
     """By the median of each hour, since a planned pause is no trouble, and the time above has all hours in it."""
-    worst, threshold = 0.0, 0
     at_work = group.hours.start[~group.is_paused]
-    for topic in group.topics:
-        counted = np.setdiff1d(at_work, explained_hours(group, topic))
-        hours = between(topic.hours, np.isin(topic.hours.start, counted) & (topic.hours.samples > 0))
-        share = float(np.mean(hours.lag_p50 > topic.above.threshold)) if len(hours) and has_threshold(topic) else 0.0
-        if share > worst:
-            worst, threshold = share, topic.above.threshold
-    if worst <= MUCH_OF_THE_TIME:
+    shares = [(topic, _share_of_hours(group, topic, at_work)) for topic in group.topics if has_threshold(topic)]
+    late = sorted((each for each in shares if each[1] > MUCH_OF_THE_TIME), key=lambda each: -each[1])
+    if not late:
         return None
+    (worst, share), *others = late
+    lag = _lag_of(worst, others)
     return Finding(
         Verdict.ABOVE_THRESHOLD,
         Severity.WATCH,
-        f"Lag above its threshold in {formatting.share(worst)} of the hours",
-        f"Outside of planned pauses, the median lag was above {formatting.plural(threshold, 'message')} in "
-        f"{formatting.share(worst)} of the hours.",
+        f"Lag above its threshold in {formatting.share(share)} of the hours",
+        f"Outside of planned pauses, the median {lag} was above "
+        f"{formatting.plural(worst.above.threshold, 'message')} in {formatting.share(share)} of the hours."
+        + _as_well([f"{topic.name} ({formatting.share(share)} of the hours)" for topic, share in others]),
+        subject=named([topic.name for topic, _ in late]),
     )
+
+
+def _share_of_hours(group: Group, topic: TopicFigures, at_work: Times) -> float:
+    counted = np.setdiff1d(at_work, explained_hours(group, topic))
+    hours = between(topic.hours, np.isin(topic.hours.start, counted) & (topic.hours.samples > 0))
+    return float(np.mean(hours.lag_p50 > topic.above.threshold)) if len(hours) else 0.0
+
+
+def _lag_of(topic: TopicFigures, others: Sequence[object]) -> str:
+    return f"lag of {topic.name}" if others else "lag"
+
+
+def _for_how_long(topic: TopicFigures) -> str:
+    past = ", in the past" if _is_over(topic) else ""
+    return f"{topic.name} ({formatting.share(_share(topic.above))} of the time{past})"
+
+
+def _as_well(others: Sequence[str]) -> str:
+    return f" Other topics were above their thresholds as well: {named(others)}." if others else ""
 
 
 def explained_hours(group: Group, topic: TopicFigures) -> Times:

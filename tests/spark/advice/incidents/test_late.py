@@ -11,12 +11,14 @@ from spark.advice.finding import Finding, Severity
 from spark.advice.hpa import PAST
 from spark.advice.incidents.late import above_threshold, rare_commits, reads_late
 from spark.advice.recommendation import Target
+from spark.figures.agreement import Agreement, Pause
 from spark.figures.model import Above, Group, Pace, Waits
 from tests.support.history.advised_groups import advice_for
 from tests.support.history.report_groups import MONDAY, group, hours, saturated, topic
 
 HOUR, DAYS = 3600.0, 6
 UTC = ZoneInfo("UTC")
+AS_WELL = "Other topics were above their thresholds as well"
 
 
 def above(hours_above: float, *, last_until: float, longest_quiet: float = 0.0, longest: float = 2.0) -> Above:
@@ -70,6 +72,43 @@ def test_what_goes_on_in_one_topic_is_not_hidden_by_what_is_over_in_another() ->
 
     assert said is not None
     assert (said.is_over, said.subject) == (False, "orders")
+    assert said.words.startswith("The lag of orders was above 600 messages for 13.9\u202f% of the time; ")
+    assert said.words.endswith(f" {AS_WELL}: returns (62.5\u202f% of the time, in the past).")
+
+
+def test_every_topic_that_is_late_is_named_the_worst_one_first() -> None:
+    late = of(above(20, last_until=140))
+    topics = [
+        dataclasses.replace(late.topics[0], name=name, above=above(hours_above, last_until=140))
+        for name, hours_above in (("orders", 20), ("mail", 0.5), ("returns", 30))
+    ]
+    said = found(dataclasses.replace(late, topics=tuple(topics)))
+
+    assert said is not None
+    assert said.subject == "returns, orders"
+    assert said.words.startswith("The lag of returns was above ")
+    assert said.words.endswith(f" {AS_WELL}: orders (13.9\u202f% of the time).")
+
+
+def test_with_planned_pauses_every_topic_that_is_late_is_named_by_its_hours() -> None:
+    topics = [
+        dataclasses.replace(
+            topic(of=hours(DAYS * 24, lag=lambda hour, until=until: 900.0 if hour < until else 10.0)),
+            name=name,
+            above=above(20, last_until=140),
+        )
+        for name, until in (("orders", 36), ("returns", 72))
+    ]
+    pause = Pause(frozenset({6}), timedelta(0), timedelta(days=1), UTC)
+    group_of = dataclasses.replace(group("billing", *topics), agreement=Agreement(pauses=(pause,)))
+    said = found(group_of)
+
+    assert said is not None
+    assert said.subject == "returns, orders"
+    assert said.words == (
+        "Outside of planned pauses, the median lag of returns was above 600 messages in 50\u202f% of the hours. "
+        f"{AS_WELL}: orders (25\u202f% of the hours)."
+    )
 
 
 @pytest.mark.parametrize(("longest", "is_said"), [(2.0, True), (0.9, False)])
