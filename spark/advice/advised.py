@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from adapter.verdicts.causes import Verdict
 from adapter.verdicts.controllers import DEFAULT_FLAGS
-from spark.advice.candidates import CHANGES_A_DAY, TOO_LARGE, GivenHpa, Tried, is_too_large, question_of, tried_of
+from spark.advice.candidates import CHANGES_A_DAY, TOO_LARGE, Tried, is_too_large, question_of, tried_of
 from spark.advice.demand import Load
 from spark.advice.finding import Finding, Severity
 from spark.advice.hpa import Draft, draft_of
@@ -15,6 +15,7 @@ from spark.figures import formatting
 from spark.figures.model import Group
 from spark.tables.topic_parts import Names
 from spark.trials.calibration import Calibration, Figures
+from spark.trials.hpa_file import GivenHpa
 from spark.trials.trial import Question, Trial, Untried, cheapest
 
 KEPT_ENOUGH = 0.95

@@ -11,7 +11,6 @@ import numpy as np
 
 from adapter.verdicts.causes import Verdict
 from spark.advice.advised import Advice, Ask, advice_for_all
-from spark.advice.candidates import GivenHpa
 from spark.advice.finding import Finding, Severity
 from spark.advice.hpa_files.hpa_manifest import file_names, hpa_yaml
 from spark.advice.presets import Preset, best_of, presets_for
@@ -19,6 +18,7 @@ from spark.figures import formatting
 from spark.figures.model import STALE_SECONDS, Group, Periods, ReportData, TopicFigures
 from spark.figures.periods import NUMPY_HOUR, silent_between, time_of
 from spark.tables.topic_parts import Names
+from spark.trials.hpa_file import GivenHpa
 
 NO_HPAS: Mapping[Names, Sequence[GivenHpa]] = MappingProxyType({})
 STANDING_STILL = {"stuck", "lag_without_members"}

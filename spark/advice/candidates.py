@@ -7,11 +7,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from adapter.verdicts.capacity import Capacity
-from adapter.verdicts.hpa import Hpa
 from adapter.verdicts.owners import Assignor
 from adapter.verdicts.simulation.plant import Consumers
 from adapter.verdicts.simulation.promised import Promised
-from adapter.verdicts.simulation.scalers import Served
 from spark.advice.demand import USED_AT_MOST, Load, members_needed
 from spark.advice.hpa import JOIN_SECONDS, SETTLES, START_SECONDS, Draft, loop_delay, rounded
 from spark.advice.presets import constantly_high, high_inertia, low_inertia
@@ -20,9 +18,9 @@ from spark.advice.replica_metrics import by_lag, by_promise
 from spark.advice.weekly_pattern import local_times
 from spark.figures import formatting
 from spark.figures.model import Floats, Group, Times, TopicFigures
-from spark.trials.hpa_file import candidate_of
+from spark.trials.hpa_file import GivenHpa, candidate_of
 from spark.trials.minutes import Shape
-from spark.trials.references import Candidate
+from spark.trials.references import Candidate, served_by_lag
 from spark.trials.trial import Question
 
 CHANGES_A_DAY = 48
@@ -55,15 +53,6 @@ class Tried:
     hpa: Recommendation | None = None
     """None: it is there to be compared with, and is never recommended."""
     is_todays: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class GivenHpa:
-    """The HPA that a group has today."""
-
-    file: str
-    """The name of its file; of one that the adapter saw, its namespace and name."""
-    hpa: Hpa
 
 
 def tried_of(draft: Draft, given: Sequence[GivenHpa] = ()) -> tuple[Tried, ...]:
@@ -125,7 +114,7 @@ def _candidate(hpa: Recommendation, partitions: int) -> Candidate:
         case Promise(max_wait_seconds=wait):
             return Candidate(hpa.spec, rule=Promised(float(wait.value)))
         case LagPerReplica(messages=messages):
-            return Candidate(hpa.spec, Served(most=float(messages.value * partitions), replica=float(messages.value)))
+            return Candidate(hpa.spec, served_by_lag(messages.value, partitions))
     return Candidate(hpa.spec)
 
 
@@ -194,8 +183,7 @@ def _presets(draft: Draft) -> Iterator[tuple[str, Recommendation]]:
 
 
 def _todays(draft: Draft, given: GivenHpa) -> Tried:
-    group, topics = draft.group, [topic.name for topic in draft.group.topics]
-    candidate = candidate_of(given.hpa, group.cluster, group.name, topics, draft.promised)
+    candidate = candidate_of(given, draft.group, draft.promised)
     return Tried(f"your HPA ({given.file})", candidate, is_todays=True)
 
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from adapter.verdicts.hpa import Hpa
-from spark.advice.candidates import TOO_LARGE, GivenHpa, asked_of, is_too_large
+from spark.advice.candidates import TOO_LARGE, asked_of, is_too_large
 from spark.advice.demand import load_of
 from spark.advice.hpa import without_capacity
 from spark.engine.jobs import Spark
@@ -24,7 +23,7 @@ from spark.report.tables import Tables
 from spark.storage.protocol import HistoryFiles
 from spark.storage.report_output import output_at
 from spark.tables import layout
-from spark.trials.hpa_file import candidate_of
+from spark.trials.hpa_file import GivenHpa, candidate_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def replay(
     group = _group_in(data.groups, request)
     given = request.hpa or _seen(group, tables.files, data)
     say(f"replaying {given.file}")
-    outcome = _outcome(group, given.hpa, tables, data)
+    outcome = _outcome(group, given, tables, data)
     check()
     zone, promised = request.report.agreements.zone, group.agreement.max_wait_seconds
     answer = Answer(group.name, group.cluster, given.file, promised, outcome, zone)
@@ -105,11 +104,10 @@ def _seen(group: Group, files: HistoryFiles, data: ReportData) -> GivenHpa:
     return seen[0]
 
 
-def _outcome(group: Group, hpa: Hpa, tables: Tables, data: ReportData) -> Outcome:
+def _outcome(group: Group, given: GivenHpa, tables: Tables, data: ReportData) -> Outcome:
     wanted = Wanted(data.since, data.until)
-    topics = [topic.name for topic in group.topics]
     promised = group.agreement.max_wait_seconds
-    candidate = candidate_of(hpa, group.cluster, group.name, topics, promised)
+    candidate = candidate_of(given, group, promised)
     if is_too_large(group):
         raise Unusable(f"--group {group.name}: {TOO_LARGE}")
     load = load_of(group)

@@ -8,7 +8,6 @@ from importlib import metadata
 
 from adapter.errors import did_you_mean
 from spark.advice.assessment import Report, decided
-from spark.advice.candidates import GivenHpa
 from spark.engine.jobs import Spark
 from spark.errors import Unusable
 from spark.figures import periods
@@ -29,7 +28,7 @@ from spark.tables import layout
 from spark.tables.sample_files import Skipped
 from spark.tables.seen_hpas import SeenHpa, misnamed_documents, seen_hpas
 from spark.tables.topic_parts import Names
-from spark.trials.hpa_file import is_of, was_seen_for
+from spark.trials.hpa_file import GivenHpa, is_of, was_seen_for
 
 
 def report(
@@ -90,11 +89,7 @@ def given_hpas(files: Sequence[GivenHpa], groups: Sequence[Group]) -> dict[Names
     """The HPAs of each group. Raises Unusable where one is of no group of the range."""
     found: dict[Names, list[GivenHpa]] = {}
     for given in files:
-        of = [
-            (group.cluster, group.name)
-            for group in groups
-            if is_of(given.hpa, group.cluster, group.name, [topic.name for topic in group.topics])
-        ]
+        of = [(group.cluster, group.name) for group in groups if is_of(given, group)]
         if not of:
             raise Unusable(f"--hpa {given.file}: does not scale on the lag of a group of the range with all its topics")
         for key in of:
@@ -111,8 +106,8 @@ def with_seen(
         by_group.setdefault((seen.cluster, seen.group), []).append(seen)
     found = dict(given)
     for group in data.groups:
-        key, topics = (group.cluster, group.name), [topic.name for topic in group.topics]
-        if key not in found and (own := [it for it in by_group.get(key, ()) if was_seen_for(it, topics)]):
+        key = group.cluster, group.name
+        if key not in found and (own := [it for it in by_group.get(key, ()) if was_seen_for(it, group)]):
             found[key] = [GivenHpa(f"{it.namespace}/{it.name}", it.hpa) for it in own]
     return found
 

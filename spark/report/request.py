@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from spark.advice.candidates import GivenHpa
 from spark.errors import Unusable
 from spark.figures.periods import Wanted
 from spark.report.group_file import Agreements
 from spark.time_options import parsed_time, zone_of
-from spark.trials.hpa_file import hpa_in
+from spark.trials.hpa_file import GivenHpa, given_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,5 +41,5 @@ def requested(
         raise Unusable(f"--from {times[0]} is in the future")
     if until is not None and until > now:
         until = None  # what ends later has no end yet
-    hpas = tuple(GivenHpa(file.name, hpa_in(file)) for file in hpa_files)
-    return Request(location, output, Wanted(since, until), now, replace(agreements or Agreements(), zone=zone), hpas)
+    agreed = replace(agreements or Agreements(), zone=zone)
+    return Request(location, output, Wanted(since, until), now, agreed, tuple(map(given_in, hpa_files)))

@@ -1,84 +1,140 @@
 """The HPA of `--hpa`: parsed, and refused where it scales on what is not replayed, or on another group."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from adapter.documents import content_of, document_in
 from adapter.errors import SettingsInvalid
 from adapter.verdicts.hpa import Hpa, HpaInvalid, LabelSelector, Metric, hpa_of
 from adapter.verdicts.simulation.promised import Promised
 from spark.errors import Unusable
+from spark.figures.model import Group
 from spark.tables.seen_hpas import SeenHpa
-from spark.trials.references import Candidate
+from spark.trials.references import Candidate, served_by_lag
 
 METRIC, REQUIRED = "kafka_consumergroup_lag", "kafka_consumergroup_required_replicas"
 REPLICAS = "kafka_consumergroup_replicas"
-"""Is recommended, but not replayed from a file: how much lag a replica counts for is only in the adapter's settings."""
 ONE = 1000
 """A target of 1, in thousandths."""
+SETTINGS = "# | "
+"""What begins a line of the file that has a part of the adapter's settings, as the report writes it."""
+NO_LAG_PER_REPLICA = (
+    "for how much lag it asks for a replica is only in the adapter's settings. Write their rule above the HPA, in "
+    "lines that begin with `# | `, as the files of the report have it"
+)
 
 
-def hpa_in(path: Path) -> Hpa:
+@dataclass(frozen=True, slots=True)
+class GivenHpa:
+    """The HPA that a group has today."""
+
+    file: str
+    """The name of its file; of one that the adapter saw, its namespace and name."""
+    hpa: Hpa
+    lag_per_replica: int | None = None
+    """Messages for which a number of replicas asks for one; None: it does not go by the lag, or nobody knows."""
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True)
+    lag_per_replica: int | None = Field(None, alias="lagPerReplica", ge=1)
+
+
+class _Entry(BaseModel):
+    """A rule, or a named metric."""
+
+    replicas: _Shape = _Shape()
+
+
+class _Settings(BaseModel):
+    rules: tuple[_Entry, ...] = ()
+    metrics: tuple[_Entry, ...] = ()
+
+
+def given_in(path: Path) -> GivenHpa:
     """Raises Unusable with every problem of the file."""
     try:
-        return hpa_of(document_in(content_of(path)))
+        content = content_of(path)
+        return GivenHpa(path.name, hpa_of(document_in(content)), _lag_per_replica(content))
     except HpaInvalid as error:
         raise Unusable(f"--hpa {path}: {error}") from error
     except SettingsInvalid as error:
         raise Unusable(f"--hpa {'; '.join(error.problems)}") from error
 
 
-def is_of(hpa: Hpa, cluster: str, group: str, topics: Collection[str]) -> bool:
-    """Whether it scales on this group, which a selector names."""
-    selectors = [metric.source.metric.selector for metric in hpa.metrics]
-    return any("group" in dict(_chosen(it)) for it in selectors) and _can_be_replayed(hpa, cluster, group, topics)
-
-
-def was_seen_for(seen: SeenHpa, topics: Collection[str]) -> bool:
-    """Whether an HPA of a group, which has these topics, scales on all of them by metrics that can be replayed."""
-    if not seen.is_replayable or (seen.topics and seen.topics != set(topics)):
-        return False
-    return _can_be_replayed(seen.hpa, seen.cluster, seen.group, topics)
-
-
-def _can_be_replayed(hpa: Hpa, cluster: str, group: str, topics: Collection[str]) -> bool:
+def _lag_per_replica(content: bytes) -> int | None:
+    """Reads the settings in the file's comments; None: they have none. Raises SettingsInvalid."""
+    lines = [line.removeprefix(SETTINGS) for line in content.decode().split("\n") if line.startswith(SETTINGS)]
     try:
-        candidate_of(hpa, cluster, group, topics, 0.0)
+        settings = _Settings.model_validate(document_in("\n".join(lines).encode()) or {})
+    except ValidationError as error:
+        raise SettingsInvalid(("the settings in its comments are neither rules nor metrics",)) from error
+    shapes = [entry.replicas for entry in (*settings.rules, *settings.metrics)]
+    if any(shape.lag_per_replica and shape.model_extra for shape in shapes):
+        raise SettingsInvalid(("of the settings in its comments, only lagPerReplica is replayed",))
+    return next((shape.lag_per_replica for shape in shapes if shape.lag_per_replica), None)
+
+
+def is_of(given: GivenHpa, group: Group) -> bool:
+    """Whether it scales on this group, which a selector names."""
+    selectors = [metric.source.metric.selector for metric in given.hpa.metrics]
+    return any("group" in dict(_chosen(it)) for it in selectors) and _can_be_replayed(given, group)
+
+
+def was_seen_for(seen: SeenHpa, group: Group) -> bool:
+    """Whether an HPA of a group scales on all its topics by metrics that can be replayed."""
+    if not seen.is_replayable or (seen.topics and seen.topics != {topic.name for topic in group.topics}):
+        return False
+    return _can_be_replayed(GivenHpa(seen.name, seen.hpa), group)
+
+
+def _can_be_replayed(given: GivenHpa, group: Group) -> bool:
+    try:
+        candidate_of(given, group, 0.0)
     except Unusable:
         return False
     return True
 
 
-def candidate_of(hpa: Hpa, cluster: str, group: str, topics: Collection[str], promised_seconds: float) -> Candidate:
-    """Returns the HPA with what it reads: the lag of the group, or the number that keeps a promise about waiting.
+def candidate_of(given: GivenHpa, group: Group, promised_seconds: float) -> Candidate:
+    """Returns the HPA with what it reads: the lag of the group, or a number of replicas that follows from it, or the
+    one that keeps a promise about waiting.
 
     Raises Unusable where a metric is another one, or that of something else. A metric without a selector is taken for a
     named metric, because the names of these are only in the adapter's settings: with an average of 1 for a number of
     replicas, otherwise for the group's lag."""
-    metrics = [_metric(at, it, cluster, group, topics) for at, it in enumerate(hpa.metrics)]
-    if set(metrics) == {METRIC}:
-        return Candidate(hpa)
-    if set(metrics) == {REQUIRED}:
-        return Candidate(hpa, rule=Promised(promised_seconds))
-    raise Unusable("--hpa: spec.metrics has both a lag and a number of replicas; HPAs are replayed with one of them")
+    metrics = {_metric(at, it, given, group) for at, it in enumerate(given.hpa.metrics)}
+    if metrics == {METRIC}:
+        return Candidate(given.hpa)
+    if metrics == {REQUIRED}:
+        return Candidate(given.hpa, rule=Promised(promised_seconds))
+    if metrics == {REPLICAS} and given.lag_per_replica is not None:
+        return Candidate(given.hpa, served_by_lag(given.lag_per_replica, group.partitions))
+    raise Unusable("--hpa: spec.metrics has different kinds of metrics; HPAs are replayed with one of them")
 
 
-def _metric(at: int, metric: Metric, cluster: str, group: str, topics: Collection[str]) -> str:
-    """Returns METRIC or REQUIRED."""
-    name, target = metric.source.metric.name.lower(), metric.source.target
+def _metric(at: int, metric: Metric, given: GivenHpa, group: Group) -> str:
+    """Returns METRIC, REPLICAS or REQUIRED."""
+    place, name, target = f"--hpa: spec.metrics[{at}]", metric.source.metric.name.lower(), metric.source.target
     chosen = dict(_chosen(metric.source.metric.selector))
     if not chosen:
-        return REQUIRED if target.average_value == ONE else METRIC
-    wanted = {"cluster": {cluster}, "group": {group}, "topic": set(topics)}
+        number = REQUIRED if given.lag_per_replica is None else REPLICAS
+        return number if target.average_value == ONE else METRIC
+    wanted = {"cluster": {group.cluster}, "group": {group.name}, "topic": {topic.name for topic in group.topics}}
     for key, values in chosen.items():
         if values != wanted.get(key):
-            given = ", ".join(sorted(values))
-            raise Unusable(f"--hpa: spec.metrics[{at}] scales on {key} {given!r}, not on the lag of group {group!r}")
-    if name not in {METRIC, REQUIRED} or "group" not in chosen:
+            shown = ", ".join(sorted(values))
+            raise Unusable(f"{place} scales on {key} {shown!r}, not on the lag of group {group.name!r}")
+    if name not in {METRIC, REPLICAS, REQUIRED} or "group" not in chosen:
         shown = metric.source.metric.name
-        raise Unusable(f"--hpa: spec.metrics[{at}] scales on {shown!r}, not on the lag of group {group!r}")
-    if name == REQUIRED and target.average_value != ONE:
-        raise Unusable(f'--hpa: spec.metrics[{at}] is a number of replicas, so its target must be `averageValue: "1"`')
+        raise Unusable(f"{place} scales on {shown!r}, not on the lag of group {group.name!r}")
+    if name != METRIC and target.average_value != ONE:
+        raise Unusable(f'{place} is a number of replicas, so its target must be `averageValue: "1"`')
+    if name == REPLICAS and given.lag_per_replica is None:
+        raise Unusable(f"{place} is {REPLICAS}, and {NO_LAG_PER_REPLICA}")
     return name
 
 

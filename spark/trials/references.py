@@ -32,6 +32,11 @@ class Candidate:
     """What it reads instead; None: `served`."""
 
 
+def served_by_lag(messages: int, partitions: int) -> Served:
+    """Returns what a rule with `lagPerReplica` serves: no more replicas than there are partitions."""
+    return Served(most=float(messages * partitions), replica=float(messages))
+
+
 def lanes_with(minutes: Minutes, consumers: Consumers, candidates: Sequence[Candidate]) -> list[Lane]:
     """Each begins with the members that were there."""
     load, events, is_known = load_of(minutes), events_of(minutes), ~np.isnan(minutes.lag)

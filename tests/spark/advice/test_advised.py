@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 
 from spark.advice.advised import Advice, advised, calibration_in_words
-from spark.advice.candidates import GivenHpa, tried_of
+from spark.advice.candidates import tried_of
 from spark.advice.finding import Severity
 from spark.advice.hpa import draft_of
 from spark.advice.recommendation import Reads
 from spark.figures.agreement import Agreement
 from spark.trials.calibration import Calibration, Figures
+from spark.trials.hpa_file import GivenHpa
 from spark.trials.trial import Trial, Untried
 from tests.support.history.advised_groups import UTC
 from tests.support.history.report_groups import group, hours, saturated, topic

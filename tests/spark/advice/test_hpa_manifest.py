@@ -1,5 +1,6 @@
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapter.settings.models import Objective, Replicas
+from adapter.verdicts.simulation.scalers import Served
 from apiservice.metrics_api.label_selector import parse as parse_selector
 from local.manifests.consistency import hpa_problems
 from spark.advice.advised import Advice
@@ -20,6 +22,7 @@ from spark.advice.presets import best_of, presets_for
 from spark.advice.recommendation import Reads
 from spark.figures.agreement import Agreement
 from spark.figures.model import Group
+from spark.trials.hpa_file import candidate_of, given_in
 from tests.support.history.advised_groups import UTC, advice_for
 from tests.support.history.recommended_files import hpa_in, object_in, settings_in
 from tests.support.history.report_groups import group, hours, saturated, topic
@@ -177,6 +180,15 @@ def test_a_name_that_no_selector_can_name_has_a_named_metric_of_replicas(reads: 
     )
     assert external(text) == {"name": metric.name}
     assert hpa_in(text).metrics[0].source.target.average_value == 1000
+
+
+@pytest.mark.parametrize("name", ["billing", "Billing Service/eu"])
+def test_a_file_on_a_number_of_replicas_by_the_lag_is_replayed_by_its_own_rule(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "hpa.yaml"
+    file.write_text(by_number(name, Reads.REPLICAS))
+    of = group(name)
+
+    assert candidate_of(given_in(file), of, 120.0).served == Served(4900.0 * of.partitions, 4900.0)
 
 
 def test_an_hpa_on_the_lag_needs_no_rule() -> None:

@@ -13,16 +13,17 @@ from tests.support.history.planted_weeks import END, Clock, Read, write_weeks
 from tests.support.history.seen_documents import entry, write
 from tests.support.hpas import Json, document, external
 
+RULE = "# | rules:\n# |   - group: billing\n# |     topics: [orders]\n# |     replicas: {lagPerReplica: 3000}\n"
 TWO_DAYS = Clock(days=2, interval=60)
 PARTITIONS, MEMBERS = 12, 3
 WAVE = (100 + 80 * np.sin(TWO_DAYS.at / 86_400 * 2 * np.pi)) / PARTITIONS
 """Messages/s: 20 to 180 in all partitions, read by three members that do 50 each."""
-LAG = "kafka_consumergroup_lag"
+LAG, REPLICAS = "kafka_consumergroup_lag", "kafka_consumergroup_replicas"
 
 
-def lag_of(group: str, *, topic: str = "orders", metric: str = LAG) -> Json:
+def lag_of(group: str, *, topic: str = "orders", metric: str = LAG, average: str = "3000") -> Json:
     selector = {"matchLabels": {"group": group, "topic": topic}}
-    target = {"type": "AverageValue", "averageValue": "3000"}
+    target = {"type": "AverageValue", "averageValue": average}
     return {"type": "External", "external": {"metric": {"name": metric, "selector": selector}, "target": target}}
 
 
@@ -87,6 +88,20 @@ def test_a_named_metric_without_selector_is_taken_for_the_groups_lag(place: Path
     assert result["with_hpa"]["wait_p95"] > result["calibration"]["observed"]["wait_p95"]
 
 
+def test_a_number_of_replicas_by_the_lag_is_replayed_as_the_hpa_that_divides_the_lag_itself(
+    place: Path, tmp_path: Path
+) -> None:
+    results = []
+    for metric, rule in ((lag_of("billing"), ""), (lag_of("billing", metric=REPLICAS, average="1"), RULE)):
+        file = hpa_file(tmp_path, metric, most=10)
+        file.write_text(f"{rule}{file.read_text()}")
+        status, _ = replayed(place, file, "--output", str(tmp_path))
+        assert status == 0
+        results.append(json.loads((tmp_path / "replay.json").read_text())["with_hpa"])
+
+    assert results[1]["replica_hours"] == pytest.approx(results[0]["replica_hours"], rel=0.05)
+
+
 def test_without_a_file_the_hpa_that_the_adapter_saw_last_is_replayed(place: Path, tmp_path: Path) -> None:
     seen = END - timedelta(hours=2)
     write(place, seen - timedelta(hours=1), entry(12))
@@ -129,6 +144,12 @@ def test_without_a_file_and_without_an_hpa_that_was_seen_there_is_nothing_to_rep
             "idle",
             [],
             "--group idle has no capacity to replay with. What a member can do is not known: the group",
+        ),
+        (
+            [lag_of("billing", metric=REPLICAS, average="1")],
+            "billing",
+            [],
+            f"--hpa: spec.metrics[0] is {REPLICAS}, and for how much lag it asks for a replica is only in the",
         ),
         ([lag_of("huge")], "huge", [], "--group huge: groups with more than 1\u202f000 partitions are not replayed"),
         ([], "billing", ["--from", "2026-10-01", "--to", "2026-10-02"], "the range has no such group"),

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import yaml
 
-from spark.advice.candidates import GivenHpa
 from spark.errors import Unusable
 from spark.figures.formatting import count
 from spark.report.build import given_hpas
+from spark.trials.hpa_file import GivenHpa
 from tests.spark.replay.test_command import lag_of
 from tests.support.history import seen_documents
 from tests.support.history.compacting import asked, compacted, in_process

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from spark.advice.candidates import GivenHpa
 from spark.report.build import with_seen
 from spark.storage.local import LocalFiles
 from spark.tables.topic_parts import Names
+from spark.trials.hpa_file import GivenHpa
 from tests.support import hpas
 from tests.support.history.report_groups import group, report_data, topic
 from tests.support.history.seen_documents import entry, write
