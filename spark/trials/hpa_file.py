@@ -40,13 +40,13 @@ class GivenHpa:
 
 class _Shape(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True)
-    lag_per_replica: int | None = Field(None, alias="lagPerReplica", ge=1)
+    lag_per_replica: int | None = Field(default=None, alias="lagPerReplica", ge=1)
 
 
 class _Entry(BaseModel):
     """A rule, or a named metric."""
 
-    replicas: _Shape = _Shape()
+    replicas: _Shape | None = None
 
 
 class _Settings(BaseModel):
@@ -72,10 +72,11 @@ def _lag_per_replica(content: bytes) -> int | None:
         settings = _Settings.model_validate(document_in("\n".join(lines).encode()) or {})
     except ValidationError as error:
         raise SettingsInvalid(("the settings in its comments are neither rules nor metrics",)) from error
-    shapes = [entry.replicas for entry in (*settings.rules, *settings.metrics)]
-    if any(shape.lag_per_replica and shape.model_extra for shape in shapes):
+    shapes = (entry.replicas for entry in (*settings.rules, *settings.metrics))
+    by_lag = [shape for shape in shapes if shape is not None and shape.lag_per_replica is not None]
+    if any(shape.model_extra for shape in by_lag):
         raise SettingsInvalid(("of the settings in its comments, only lagPerReplica is replayed",))
-    return next((shape.lag_per_replica for shape in shapes if shape.lag_per_replica), None)
+    return by_lag[0].lag_per_replica if by_lag else None
 
 
 def is_of(given: GivenHpa, group: Group) -> bool:

@@ -90,10 +90,11 @@ def test_custom_metrics_of_another_server_are_found_where_the_settings_register_
 ) -> None:
     settings = {"clusters": [{"name": "main", "bootstrapServers": ["nowhere:9092"]}]}
     asks = {**settings, "customMetrics": {"register": True}}
-    flags = {"kubeconfig": plane.admin_kubeconfig, "service": f"{PLACE}/{NAME}"}
+    kubeconfig, service = plane.admin_kubeconfig, f"{PLACE}/{NAME}"
 
     def holders(settings: object, outcome: Outcome, *, pre: bool = False) -> dict[str, str]:
-        checks = of(examined(tmp_path, settings, Category.KUBERNETES, pre=pre, **flags), "KLA402")
+        found = examined(tmp_path, settings, Category.KUBERNETES, pre=pre, kubeconfig=kubeconfig, service=service)
+        checks = of(found, "KLA402")
         return {check.subject: check.detail for check in checks if check.outcome is outcome}
 
     first, second = CUSTOM_V1BETA1.api_service, CUSTOM_V1BETA2.api_service

@@ -12,7 +12,7 @@ from spark.advice.hpa import PAST
 from spark.advice.incidents.late import above_threshold, rare_commits, reads_late
 from spark.advice.recommendation import Target
 from spark.figures.agreement import Agreement, Pause
-from spark.figures.model import Above, Group, Pace, Waits
+from spark.figures.model import Above, Group, Pace, TopicFigures, Waits
 from tests.support.history.advised_groups import advice_for
 from tests.support.history.report_groups import MONDAY, group, hours, saturated, topic
 
@@ -91,17 +91,14 @@ def test_every_topic_that_is_late_is_named_the_worst_one_first() -> None:
 
 
 def test_with_planned_pauses_every_topic_that_is_late_is_named_by_its_hours() -> None:
-    topics = [
-        dataclasses.replace(
-            topic(of=hours(DAYS * 24, lag=lambda hour, until=until: 900.0 if hour < until else 10.0)),
-            name=name,
-            above=above(20, last_until=140),
-        )
-        for name, until in (("orders", 36), ("returns", 72))
-    ]
+
+    def late_until(name: str, until: int) -> TopicFigures:
+        of = hours(DAYS * 24, lag=lambda hour: 900.0 if hour < until else 10.0)
+        return dataclasses.replace(topic(of=of), name=name, above=above(20, last_until=140))
+
     pause = Pause(frozenset({6}), timedelta(0), timedelta(days=1), UTC)
-    group_of = dataclasses.replace(group("billing", *topics), agreement=Agreement(pauses=(pause,)))
-    said = found(group_of)
+    of = group("billing", late_until("orders", 36), late_until("returns", 72))
+    said = found(dataclasses.replace(of, agreement=Agreement(pauses=(pause,))))
 
     assert said is not None
     assert said.subject == "returns, orders"
