@@ -139,10 +139,11 @@ def adapter(
     groups: Sequence[ApiGroup] = (EXTERNAL,),
     *,
     components: Sequence[str] = (),
+    program: Sequence[str] = (),
 ) -> Iterator[Adapter]:
     """Runs an adapter whose metrics of these groups kube-apiserver serves; `settings` are as in the settings file.
 
-    `components`: folders of the manifests whose objects are applied as well.
+    `components`: folders of the manifests whose objects are applied as well. `program` is that of `process`.
     Raises RigError if it does not become available."""
     serving = new_serving(home)
     port = free_port()
@@ -151,7 +152,9 @@ def adapter(
     plane.apply([each for each in documents if each not in api_services])
     plane.apply([each for name in components for each in load(MANIFESTS / name)])
     more = {"last-commits-config-map": f"{NAMESPACE}/{LAST_COMMITS}"}
-    with process(home, settings, own_kubeconfig(plane), serving=serving, port=port, more_flags=more) as running:
+    with process(
+        home, settings, own_kubeconfig(plane), serving=serving, port=port, program=program, more_flags=more
+    ) as running:
         wait_until(running.is_ready, "the adapter to be ready", START_TIMEOUT_SECONDS, alive=[running.process])
         # Last, as kube-apiserver takes longer and longer pauses before it tries again whom it found absent.
         plane.apply(api_services)

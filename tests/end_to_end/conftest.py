@@ -5,6 +5,7 @@ Each test works in a namespace of its own, and with topics and groups of names o
 
 import contextlib
 import itertools
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from local.kubernetes.node import node as running_node
 from local.processes import logs, scratch
 from tests.support.real import groups_to_read
 from tests.support.real.guarded import guarded_kafka, run_commands_of_the_page
+from tests.support.real.programs import MAIN, PATIENT_CALLS
 
 OFTEN = {
     "log.initial.task.delay.ms": "1000",
@@ -108,7 +110,8 @@ def adapter(control_plane: ControlPlane, one_broker: Kafka, rig_home: Path) -> I
     """An adapter that kube-apiserver serves from, on one broker whose groups it has all read."""
     groups_to_read.prepare(one_broker)
     settings = groups_to_read.settings(one_broker)
-    with running_adapter(control_plane, rig_home / "adapter", settings, API_GROUPS) as running:
+    program = (sys.executable, "-c", PATIENT_CALLS + MAIN)
+    with running_adapter(control_plane, rig_home / "adapter", settings, API_GROUPS, program=program) as running:
         groups_to_read.wait_until_read(control_plane)
         yield running
 

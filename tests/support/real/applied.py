@@ -22,13 +22,14 @@ from local.manifests.check import MANIFESTS
 from local.manifests.shipped import NAME
 from local.processes import Process, free_port, start, wait_until
 from tests.support.real.mounted import Mounted
+from tests.support.real.programs import MAIN, PATIENT_CALLS
 
 CONFIGURATION = "/etc/kafka-lag-adapter"
 """Every ConfigMap and Secret is mounted below this folder, and the settings name their files by it."""
 MERGE = "application/merge-patch+json"
 HASTY = (
-    "from apiservice.registration import keeper; from apiservice.tls import managed; "
-    "keeper.ROUND_SECONDS, managed.SPREAD_SECONDS = 0.3, 2.0; from apiservice.__main__ import main; main()"
+    f"{PATIENT_CALLS}from apiservice.registration import keeper; from apiservice.tls import managed; "
+    f"keeper.ROUND_SECONDS, managed.SPREAD_SECONDS = 0.3, 2.0; {MAIN}"
 )
 """The installed command, which looks at the APIService more often."""
 

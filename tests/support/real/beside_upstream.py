@@ -14,11 +14,13 @@ from local.kubernetes.other_adapter import OURS, OtherAdapter
 from local.manifests.check import MANIFESTS, read
 from local.manifests.shipped import NAME
 from local.processes import wait_until
+from tests.support.real.programs import MAIN, PATIENT_CALLS
 
 PLACE, THEIR_PLACE = "beside", "others"
 WAIT_SECONDS = 180.0
 ANSWER_SECONDS = 12.0
 PROGRAM = f"""
+{PATIENT_CALLS}
 import socket
 from adapter.reload import settings_watch
 from apiservice.registration import keeper
@@ -31,8 +33,7 @@ socket.getaddrinfo = lambda host, *rest, **more: found(
 settings_watch.LOOK_SECONDS = 0.3
 keeper.ROUND_SECONDS, live.LIST_SECONDS, circuit.PAUSE_SECONDS = 0.3, 0.5, 1.0
 client.ANSWER_SECONDS = client.CONNECT_SECONDS = live.ANSWER_SECONDS = {ANSWER_SECONDS}
-from apiservice.__main__ import main
-main()
+{MAIN}
 """
 BINDING = MANIFESTS / "upstream" / "cluster-role-binding-reads-upstream.yaml"
 
