@@ -19,7 +19,7 @@ from local.adapter import EXTERNAL_METRICS, items
 from local.kafka.broker import Kafka
 from local.kafka.tools import produce
 from local.kubernetes.control_plane import ControlPlane, Manifest
-from local.processes import RigError
+from local.processes import RigError, wait_until
 
 METRIC = "kafka_consumergroup_lag"
 PARTITIONS = 3
@@ -91,8 +91,13 @@ def settings(kafka: Kafka, names: Names, *, has_gate: bool = True) -> dict[str, 
 
 
 def fall_asleep(stage: Stage) -> None:
-    """Applies the objects; the only pod starts, finds nothing to read, and ends."""
-    stage.plane.apply(manifests(stage.kafka, stage.names, has_gate=stage.has_gate))
+    """Applies the objects; the only pod starts, finds nothing to read, and ends.
+
+    The HPA comes last: on a busy machine, it would end the pod before anybody could see it."""
+    *others, hpa = manifests(stage.kafka, stage.names, has_gate=stage.has_gate)
+    stage.plane.apply(others)
+    wait_until(lambda: _has_pod(stage), "a first pod", STEP_SECONDS)
+    stage.plane.apply([hpa])
     unshown = replace(stage, show=lambda _: None)
     stage.show(
         _until(unshown, lambda sight: sight.ready == 1 and sight.lag == 0, "a first pod without lag", STEP_SECONDS)
@@ -120,6 +125,10 @@ def wake(stage: Stage, messages: int = 1) -> float:
     return time.monotonic() - began
 
 
+def _has_pod(stage: Stage) -> bool:
+    return bool(stage.plane.get(_deployment_path(stage.names))["status"].get("readyReplicas", 0) == 1)
+
+
 def _is_asleep(sight: Sight) -> bool:
     """The last pod must have ended, because it could still read new messages while it ends."""
     return sight.replicas == 0 and sight.pods == 0
@@ -127,7 +136,7 @@ def _is_asleep(sight: Sight) -> bool:
 
 def look(plane: ControlPlane, names: Names) -> Sight:
     """Asks kube-apiserver; raises RigError if the objects do not exist."""
-    deployment = plane.get(f"/apis/apps/v1/namespaces/{names.namespace}/deployments/{names.group}")["status"]
+    deployment = plane.get(_deployment_path(names))["status"]
     pods = plane.get(f"/api/v1/namespaces/{names.namespace}/pods?labelSelector=app%3D{names.group}")["items"]
     hpa = plane.get(f"/apis/autoscaling/v2/namespaces/{names.namespace}/horizontalpodautoscalers/{names.group}")
     status, body = plane.raw(metric_path(names))
@@ -140,6 +149,10 @@ def look(plane: ControlPlane, names: Names) -> Sight:
         lag=sum(_number(item["value"]) for item in items(body)) if is_number else None,
         trouble="" if is_number else f"{status} {body.decode(errors='replace').strip()}",
     )
+
+
+def _deployment_path(names: Names) -> str:
+    return f"/apis/apps/v1/namespaces/{names.namespace}/deployments/{names.group}"
 
 
 def metric_path(names: Names) -> str:

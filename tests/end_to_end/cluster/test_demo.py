@@ -93,7 +93,7 @@ def test_the_replicas_go_from_0_to_3_to_0_and_wake_again_and_no_further_part_is_
     output: Path, cache: Path, demos: list[Demo], arguments: tuple[str, ...]
 ) -> None:
     needed = set(cache.iterdir())
-    demo = Demo(output, "--messages", "4000", *arguments)
+    demo = Demo(output, "--messages", "6000", *arguments)
     demos.append(demo)
     demo.wait_for(WAITING, 600)
 
