@@ -5,7 +5,7 @@ import itertools
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from queue import SimpleQueue
 
 
@@ -53,10 +53,11 @@ class Forwarder:
 
     def close(self) -> None:
         self._closed.set()
-        for each in (self._listener, *self._open):
-            with contextlib.suppress(OSError):  # the peer went first
-                each.shutdown(socket.SHUT_RDWR)
+        _shut([self._listener])
         self.release()
+        accepting, *_ = self._threads
+        accepting.join()  # a client that it has just accepted is shut as well
+        _shut(self._open)
         for thread in self._threads:
             thread.join()
         for each in (self._listener, *self._open):
@@ -116,6 +117,12 @@ class Forwarder:
                 self._wait_for_flow()
                 sink.sendall(content)
             sink.shutdown(socket.SHUT_WR)
+
+
+def _shut(sockets: Iterable[socket.socket]) -> None:
+    for each in sockets:
+        with contextlib.suppress(OSError):  # the peer went first
+            each.shutdown(socket.SHUT_RDWR)
 
 
 @contextlib.contextmanager

@@ -43,6 +43,7 @@ from local.kafka.settings import (
 from local.processes import Process, RigError, free_port, is_listening, start, wait_until
 
 START_TIMEOUT_SECONDS = 180.0  # a quiet machine needs 3 to 5 s; another one may be compiling meanwhile
+STOP_SECONDS = 60.0  # a quiet machine needs 1 to 3 s
 
 
 CERTIFICATES = "certificates"
@@ -105,7 +106,7 @@ class Broker:
     def stop(self) -> None:
         """Stops it as an operator would: it first hands over its leaderships."""
         self._is_wanted = False
-        self.process.stop(grace_seconds=20)
+        self.process.stop(grace_seconds=STOP_SECONDS)
 
     def confirm(self) -> None:
         """Raises RigError if it ended although nothing here stopped it."""

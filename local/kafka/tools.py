@@ -3,11 +3,13 @@
 import re
 from collections.abc import Mapping
 from contextlib import closing
+from functools import partial
 from typing import NamedTuple
 
 from kafka import KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaTimeoutError, NoError, RetriableError, TopicAlreadyExistsError
+from kafka.protocol.metadata import MetadataRequest
 from kafka.structs import OffsetAndMetadata
 
 from local.downloads import KAFKA_RELEASE
@@ -45,10 +47,12 @@ def create_topic(cluster: Kafka, name: str, partitions: int = 1, replication: in
 
 
 def delete_topic(cluster: Kafka, name: str) -> None:
-    """Deletes a topic and waits until it is no longer listed."""
+    """Deletes a topic and waits until no broker lists it: one that does still accepts messages and commits for it."""
+    nodes: list[int | None] = [broker.node_id for broker in cluster.brokers]
     with admin(cluster.bootstrap_servers) as client:
         client.delete_topics([name])
-        wait_until(lambda: name not in client.list_topics(), f"topic {name} to be gone", TIMEOUT_SECONDS)
+        for node in nodes or [None]:
+            wait_until(partial(_is_gone, client, node, name), f"topic {name} to be gone", TIMEOUT_SECONDS)
 
 
 def produce(cluster: Kafka, topic: str, count: int, partition: int | None = None) -> None:
@@ -125,6 +129,13 @@ def _is_created(client: KafkaAdminClient, topic: NewTopic) -> bool:
             raise
         return False
     return True
+
+
+def _is_gone(client: KafkaAdminClient, node: int | None, name: str) -> bool:
+    """Asks this broker, or any; the library's own method always asks any."""
+    request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+    found = client._manager.run(client._manager.send, request, node)
+    return all(topic.name != name for topic in found.topics)
 
 
 def _has_leaders(client: KafkaAdminClient, topic: str, partitions: int) -> bool:

@@ -26,7 +26,7 @@ FIRST_SERVICE_ADDRESS = "10.0.0.1"
 ISSUER = "https://kubernetes.default.svc"
 FRONT_PROXY = "front-proxy-client"
 TOKEN_SECONDS = 24 * 3600
-ACCOUNT_SECONDS = 60.0
+ACCOUNT_SECONDS = 180.0
 
 Manifest = Mapping[str, Any]
 
