@@ -33,6 +33,8 @@ from tests.support.real.in_image import Reached, in_image
 GROUP = "ledger"
 ENDS_WITHIN_SECONDS = 15.0
 """After the shutdown delay."""
+BUSY_SECONDS = 30.0
+"""What a busy machine may add."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +147,9 @@ def test_sigterm_ends_it_in_time(deployed: Deployed, images: Images, user: User,
     with deployed.running(images.adapter, user, tmp_path / "pod") as ending:
         began = time.monotonic()
         ending.process.send(signal.SIGTERM)
-        status = ending.process.wait(deployed.pod["terminationGracePeriodSeconds"])
+        status = ending.process.wait(deployed.pod["terminationGracePeriodSeconds"] + BUSY_SECONDS)
         took = time.monotonic() - began
     (delay,) = (flag.partition("=")[2] for flag in deployed.container["args"] if "shutdown-delay" in flag)
 
     assert status == 0
-    assert took < seconds_of(delay) + ENDS_WITHIN_SECONDS
+    assert took < seconds_of(delay) + ENDS_WITHIN_SECONDS + BUSY_SECONDS

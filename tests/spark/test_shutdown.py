@@ -23,7 +23,7 @@ def asked_to_compact(root: Path) -> subprocess.Popen[str]:
 
 
 def wait_for_staged(root: Path, process: subprocess.Popen[str]) -> None:
-    """Until a task has begun its first hour, of forty."""
+    """Until a task has begun its first hour, of so many that it is still at work when a busy machine sees that."""
     deadline = time.monotonic() + 600
     while not list(root.glob(".compacting-*/attempt-*/hours")):
         assert process.poll() is None, process.communicate()
@@ -33,7 +33,7 @@ def wait_for_staged(root: Path, process: subprocess.Popen[str]) -> None:
 
 @pytest.fixture
 def history(tmp_path: Path) -> Path:
-    times = [hour * 3600 + at for hour in range(40) for at in range(0, 3600, 12)]
+    times = [hour * 3600 + at for hour in range(300) for at in range(0, 3600, 600)]
     write(tmp_path, [sample(at, at, at + 3) for at in times])
     return tmp_path
 

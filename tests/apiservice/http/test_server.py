@@ -148,7 +148,7 @@ def test_callers_are_still_served_for_a_while_after_the_signal(
 
 def test_a_caller_that_connects_while_the_process_drains_is_served(tmp_path: Path) -> None:
     """kube-apiserver connects anew until it knows that this address is gone, and there may be no connection before."""
-    with serving(tmp_path, PATIENT, drain_seconds=4.0) as running:
+    with serving(tmp_path, PATIENT, drain_seconds=10.0) as running:
         running.stop()
         assert not wait_for_end(running, 0.1)
 

@@ -27,7 +27,6 @@ GROUP, TOPIC = "mail", "read-orders"
 """At rest; the topic has 3 partitions."""
 RARE = "examined-rarely"
 KEDA = ("keda.sh/v1alpha1", "ScaledObject")
-PATIENCE_SECONDS = 30.0
 MESSAGES = 1000
 BOTH = (Category.KUBERNETES, Category.HPA)
 AVERAGE = {"type": "AverageValue", "averageValue": "4k"}
@@ -90,7 +89,7 @@ def found(
         "collection": {"groups": {"include": [GROUP, RARE]}},
     }
     flags = {"kubeconfig": plane.admin_kubeconfig, "namespace": namespace, **flags}
-    return examined(folder, settings, *(categories or BOTH), patience=PATIENCE_SECONDS, **flags)
+    return examined(folder, settings, *(categories or BOTH), **flags)
 
 
 def of_hpa(checks: list[Check], code: str, place: str) -> Check:

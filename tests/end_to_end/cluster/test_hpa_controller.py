@@ -17,7 +17,7 @@ FLAGS = ControllerFlags(sync_seconds=SYNC_SECONDS, downscale_stabilization_secon
 SYNCS = 17
 READY = 2
 LEAST_CERTAIN = SYNCS // 2
-TRIALS = 4
+TRIALS = 8
 LONGEST_SECONDS = 240.0
 
 TARGET = 10_000

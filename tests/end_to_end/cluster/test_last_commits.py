@@ -20,8 +20,11 @@ from local.kubernetes.control_plane import ControlPlane, Manifest
 from local.processes import wait_until
 from tests.support.real.changes import WAIT_SECONDS, commit_and_expire
 from tests.support.real.groups_to_read import LAG, UNREAD_TOPIC, path
+from tests.support.real.programs import MAIN, PATIENT_CALLS
 
 UNCOMMITTED = "kafka_consumergroup_uncommitted_partitions"
+PATIENT = f"{PATIENT_CALLS}from apiservice import serving; serving.FIRST_LIST_SECONDS = 60.0; {MAIN}"
+"""The installed command, whose first cycle waits longer for HPAs than a busy kube-apiserver takes to list them."""
 RBAC = "rbac.authorization.k8s.io"
 
 
@@ -40,11 +43,12 @@ def sleeping(namespace: str) -> Manifest:
 
 @contextlib.contextmanager
 def ready(home: Path, cluster: Kafka, kubeconfig: Path, **settings: object) -> Iterator[Adapter]:
-    """An adapter that has read the cluster once; `settings` are those of the file."""
+    """An adapter whose first cycle has ended; `settings` are those of the file."""
     main = {"name": "main", "bootstrapServers": cluster.bootstrap_servers.split(",")}
     more = {"last-commits-config-map": f"{NAMESPACE}/{LAST_COMMITS}"}
     often = {"clusters": [main], "collection": {"interval": "1s"}}
-    with process(home, {**often, **settings}, kubeconfig, more_flags=more) as adapter:
+    program = (sys.executable, "-c", PATIENT)
+    with process(home, {**often, **settings}, kubeconfig, program=program, more_flags=more) as adapter:
         wait_until(adapter.is_ready, "the adapter to be ready", WAIT_SECONDS)
         yield adapter
 
@@ -63,13 +67,15 @@ def test_first_reads_after_commits_expired_and_adapters_restarted_are_right_on_e
         ready, cluster=one_broker, kubeconfig=own_kubeconfig(control_plane), rules=[{"group": ruled, "topics": [topic]}]
     )
     with start(tmp_path / "before") as before:
-        for name in (ruled, asked):
-            commit_and_expire(one_broker, name, topic, 30)
 
         def uncommitted() -> list[tuple[int, list[str]]]:
             selectors = [f"group={name},topic={topic}" for name in (ruled, asked)]
             return [values(before, administrator, selector, UNCOMMITTED) for selector in selectors]
 
+        # It counts from the last commit that it has seen, and it is ready after a cycle that read nothing, too.
+        wait_until(lambda: uncommitted() == [(200, ["0"])] * 2, "the commits to be seen", WAIT_SECONDS)
+        for name in (ruled, asked):
+            commit_and_expire(one_broker, name, topic, 30)
         wait_until(lambda: uncommitted() == [(200, ["1"])] * 2, "the commits to expire", WAIT_SECONDS)
     produce(one_broker, topic, 5)
 

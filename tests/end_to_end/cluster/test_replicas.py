@@ -1,6 +1,6 @@
 """Two replicas behind one Service of a real kube-apiserver, on one real broker, and what is left when one ends.
 
-A forwarder stands for kube-proxy: it leads each new connection to one of the replicas. The Lease lasts 8 s."""
+A forwarder stands for kube-proxy: it leads each new connection to one of the replicas. The Lease lasts 20 s."""
 
 import base64
 import re
@@ -30,6 +30,7 @@ from local.manifests.check import MANIFESTS, load
 from local.manifests.shipped import NAME
 from local.processes import free_port, wait_until
 from tests.end_to_end.cluster.test_registration import names_the_service
+from tests.support.real.programs import MAIN, PATIENT_CALLS
 
 PLACE = "replicated"
 GROUP = TOPIC = "replicated"
@@ -38,9 +39,9 @@ READ = f"{EXTERNAL_METRICS}/namespaces/default/kafka_consumergroup_lag?labelSele
 METRICS = ("lag", "records_lag_max", "lead_min", "uncommitted_partitions")
 DRAIN_SECONDS, UNTOLD_SECONDS, GAP_SECONDS = 20.0, 1.5, 30.0
 HASTY = (
-    "from apiservice.cluster_api import lease; from adapter.history import writer; "
-    "lease.DURATION_SECONDS, lease.DEADLINE_SECONDS, lease.RETRY_SECONDS = 8.0, 6.0, 0.3; "
-    "writer.STANDBY_SECONDS = 0.2; from apiservice.__main__ import main; main()"
+    f"{PATIENT_CALLS}from apiservice.cluster_api import lease; from adapter.history import writer; "
+    "lease.DURATION_SECONDS, lease.DEADLINE_SECONDS, lease.RETRY_SECONDS = 20.0, 15.0, 0.3; "
+    f"writer.STANDBY_SECONDS = 0.2; {MAIN}"
 )
 WAIT_SECONDS = 180.0
 STRANGER = "a replica of before"

@@ -12,19 +12,13 @@ from pyspark.sql import SparkSession
 from local import adapter
 from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, produce
-from local.processes import wait_until
 from spark.pipeline.compact import compact
 from spark.storage.local import LocalFiles
-from tests.end_to_end.history.test_history import counted, kept
+from tests.end_to_end.history.test_history import kept, wait_for_sample
 from tests.support.history.compacting import reported
 from tests.support.kubernetes.fake_cluster import kubeconfig_text
 
 TOPIC, GROUP = "reported-orders", "reporter"
-
-
-def sampled_once_more(running: adapter.Adapter, cycles: int = 3) -> None:
-    seen = counted(running, "buffered_rows")
-    wait_until(lambda: counted(running, "buffered_rows") >= seen + 2 * cycles, "samples", 180)
 
 
 def covered_seconds(root: Path) -> float:
@@ -48,14 +42,15 @@ def test_the_report_has_the_numbers_that_were_produced(
         "clusters": [{"name": "main", "bootstrapServers": one_broker.bootstrap_servers.split(",")}],
         "collection": {"interval": "1s", "maxAge": "10s", "groups": {"include": [GROUP]}},
         "history": {"location": str(root), "flushInterval": "1h"},
+        "series": {"by": "topic"},
     }
     with adapter.process(tmp_path / "adapter", settings, kubeconfig) as running:
-        sampled_once_more(running)
+        wait_for_sample(running, 0)
         produce(one_broker, TOPIC, 30, 0)
         produce(one_broker, TOPIC, 20, 1)
-        sampled_once_more(running)
+        wait_for_sample(running, 50)
         commit(one_broker, GROUP, {(TOPIC, 0): 30, (TOPIC, 1): 5})
-        sampled_once_more(running, cycles=6)
+        wait_for_sample(running, 15)
     later = datetime.now(UTC) + timedelta(hours=2)
     compact(LocalFiles(root), lambda: spark_session, later, later, lambda _: None)
     reported(root, output, spark_session, later)

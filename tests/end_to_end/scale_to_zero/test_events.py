@@ -13,16 +13,17 @@ from local.manifests.check import MANIFESTS, load
 from local.processes import wait_until
 from tests.support.real.asleep import LEASE, WAIT_SECONDS, Consumer, Stage, consumer, hpa
 from tests.support.real.changes import commit_as_member, member
+from tests.support.real.programs import MAIN
 
 HASTY = (
     "from apiservice.hpa_events import poster, states; states.SETTLED_SECONDS = 6.0; poster.LOOK_SECONDS = 1.0; "
     "from adapter.overview import lines; lines.SURE_SECONDS = 10.0; "
-    "from apiservice.__main__ import main; main()"
+    f"{MAIN}"
 )
 """The installed command, which reports a state after 6 s, and a group whose commits stand still for 10 s."""
 BRIEF_LEASE = (
     "from apiservice.cluster_api import lease; "
-    "lease.DURATION_SECONDS, lease.DEADLINE_SECONDS, lease.RETRY_SECONDS = 12.0, 9.0, 0.3; "
+    "lease.DURATION_SECONDS, lease.DEADLINE_SECONDS, lease.RETRY_SECONDS = 20.0, 15.0, 0.3; "
 )
 """It lasts for longer than a state must."""
 TYPO = "refunds-of-today"

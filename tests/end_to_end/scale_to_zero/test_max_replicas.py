@@ -15,6 +15,7 @@ from local.processes import wait_until
 from tests.end_to_end.scale_to_zero.test_activator import wait_for_cycles
 from tests.support.real.asleep import WAIT_SECONDS, Consumer, Stage, consumer, hpa
 from tests.support.real.changes import add_partitions
+from tests.support.real.programs import MAIN
 
 LOWER_SECONDS = 5.0
 PROMISED_SECONDS = 30.0
@@ -23,7 +24,7 @@ BUSY_SECONDS = 60.0
 HASTY = (
     f"from apiservice.autoscalers import cap; cap.LOWER_SECONDS = {LOWER_SECONDS}; "
     "from adapter.collector.inventory import Inventory; Inventory._is_due.__defaults__ = (1.0,); "
-    "from apiservice.__main__ import main; main()"
+    f"{MAIN}"
 )
 """The installed command, which reads Metadata every second."""
 ASKS = {MAX_REPLICAS: "partitions"}

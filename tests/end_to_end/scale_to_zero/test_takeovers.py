@@ -7,11 +7,12 @@ from local.adapter import EXTERNAL_METRICS, Adapter
 from local.manifests.check import MANIFESTS, load
 from local.processes import wait_until
 from tests.support.real.asleep import WAIT_SECONDS, Stage, consumer
+from tests.support.real.programs import MAIN
 
 HASTY = (
     "from apiservice.cluster_api import lease; "
-    "lease.DURATION_SECONDS, lease.DEADLINE_SECONDS, lease.RETRY_SECONDS = 8.0, 6.0, 0.3; "
-    "from apiservice.__main__ import main; main()"
+    "lease.DURATION_SECONDS, lease.DEADLINE_SECONDS, lease.RETRY_SECONDS = 20.0, 15.0, 0.3; "
+    f"{MAIN}"
 )
 PROGRAM = (sys.executable, "-c", HASTY)
 

@@ -84,7 +84,8 @@ def test_a_group_of_the_new_protocol_counts_what_its_members_read(one_broker: Ka
         assert rig.lag(group) == 15, "an Empty group may come back to both"
 
         with console(CONSUMER, one_broker, group, read, tmp_path / "member.log", *KIP_848) as process:
-            wait_until(lambda: lines(process) == 6, "the rest to be consumed", WAIT_SECONDS, alive=[process])
+            # A member that a busy machine holds up for too long reads some of it twice.
+            wait_until(lambda: lines(process) >= 6, "the rest to be consumed", WAIT_SECONDS, alive=[process])
             produce(one_broker, read, 5)
             rig.wait_for(lambda: rig.lag(group) <= 5, "the topic that nobody reads to be left out")
 

@@ -11,8 +11,9 @@ from adapter.metrics.definitions import SERVED
 from adapter.settings.file import parse
 from local.kafka.late_broker import FAR_TOPIC, PARTITIONS, TOPIC, LateBroker, late_broker
 from local.kafka.level_group import LevelGroup, level_group
+from local.processes import wait_until
 from tests.support.kubernetes.served import Served, served
-from tests.support.real.changes import quota
+from tests.support.real.changes import WAIT_SECONDS, quota
 from tests.support.real.versions import needs_quota_requests
 
 LATE_SECONDS = 2.0
@@ -70,13 +71,20 @@ def worst_excess(running: Served, load: LevelGroup, group: str, cycles: int = CY
 def test_an_unrelated_broker_that_answers_late_adds_no_lag(
     brokers: LateBroker, load: LevelGroup, running: Served
 ) -> None:
+    seen: list[tuple[float, float]] = []
+
+    def is_measured() -> bool:
+        """Where a busy machine makes the load slow, no number may be too large for some cycles."""
+        seen.append(worst_excess(running, load, brokers.group))
+        return seen[-1][0] > 0
+
     brokers.door.delay = LATE_SECONDS
     try:
-        worst, limit = worst_excess(running, load, brokers.group)
+        wait_until(is_measured, "a number that is too large at all", WAIT_SECONDS)
     finally:
         brokers.door.delay = 0.0
 
-    assert 0 < worst <= limit
+    assert [worst for worst, limit in seen if worst > limit] == []
 
 
 def test_a_frozen_broker_adds_no_lag(brokers: LateBroker, load: LevelGroup, running: Served) -> None:

@@ -18,6 +18,7 @@ from local.kubernetes.control_plane import ControlPlane, Manifest
 from local.manifests.check import MANIFESTS, load
 from local.manifests.shipped import NAME
 from local.processes import free_port, wait_until
+from tests.support.real.programs import MAIN
 
 METRIC = "kafka_consumergroup_lag"
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAME}/leases/{NAME}-leader"
@@ -36,7 +37,7 @@ KILLED_AFTER = (
     "        if count[0] == {writes}: os._exit(9)\n"
     "    return result\n"
     "ClusterObjects._written = counted\n"
-    "from apiservice.__main__ import main; main()"
+    f"{MAIN}"
 )
 """The installed command, which ends without a trace after so many writes for an HPA, as soon as a file allows it."""
 
@@ -55,7 +56,8 @@ class Stage:
     home: Path
     prepared: set[str] = field(default_factory=set)
     """Names with a topic and a group that has read it. An adapter that runs sees a new topic after up to 30 s."""
-    max_age: str = "4s"
+    max_age: str = "10s"
+    """Longer than a cycle takes on a busy machine, and short for those who wait for the end of it."""
 
     def prepare(self, *names: str) -> None:
         for name in names:
