@@ -25,6 +25,8 @@ from tests.support.real.groups_to_read import LAG, UNLABELLED_METRIC
 
 GROUP, TOPIC = "mail", "read-orders"
 """At rest; the topic has 3 partitions."""
+LAGGING = "ledger"
+"""By more than its HPA's target."""
 RARE = "examined-rarely"
 KEDA = ("keda.sh/v1alpha1", "ScaledObject")
 MESSAGES = 1000
@@ -127,17 +129,22 @@ def test_every_fault_of_an_hpa_is_found_by_its_code(
         [
             deployment(namespace, "shared"),
             deployment(namespace, "surging", 1),
+            deployment(namespace, "at-most"),
             hpa(namespace, "first", scales="shared"),
             hpa(namespace, "second", scales="shared"),
             hpa(namespace, "surging", most=20),
             hpa(namespace, "by-value", target={"type": "Value", "value": "4k"}),
             hpa(namespace, "too-many", most=4),
+            hpa(namespace, "at-most", group=LAGGING, most=1, target={**AVERAGE, "averageValue": "100"}),
             hpa(namespace, "unknown", group="nobody"),
             hpa(namespace, "asleep", scale_to_zero="true"),
         ]
     )
     wait_until(
         lambda: has_condition(control_plane, namespace, "by-value", "AbleToScale", "False"), "the controller", SECONDS
+    )
+    wait_until(
+        lambda: has_condition(control_plane, namespace, "at-most", "ScalingLimited", "True"), "its limit", SECONDS
     )
 
     checks = found(control_plane, one_broker, tmp_path, namespace)
@@ -153,6 +160,9 @@ def test_every_fault_of_an_hpa_is_found_by_its_code(
     outcome, why = shown("KLA503", "by-value")
     assert outcome is Outcome.FAILED, "its Deployment does not exist"
     assert "AbleToScale is False: FailedGetScale" in why
+    outcome, why = shown("KLA503", "at-most")
+    assert outcome is Outcome.WARNING
+    assert "ScalingLimited is True: TooManyReplicas" in why
     assert shown("KLA504", "by-value") == (Outcome.WARNING, f"{LAG} has a target of type Value")
     assert shown("KLA504", "first") == (Outcome.OK, "")
     assert shown("KLA505", "too-many") == (Outcome.WARNING, "maxReplicas is 4, and 3 can have a partition")
