@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, Self
+from typing import Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,16 +168,19 @@ class Rates:
     """In one of the others."""
 
     @classmethod
-    def of(cls, arriving: Messages, able: Messages, divisions: Divisions) -> Self:
-        """`arriving`: in each partition (columns) of each group (rows). `able`: what one member can read."""
-        sizes, groups = divisions.size, np.arange(len(arriving))
-        carried = np.minimum(arriving, able[:, np.newaxis])
-        slots = groups[:, np.newaxis] * sizes.shape[1] + divisions.part
-        sums = np.bincount(slots.ravel(), carried.ravel(), sizes.size).reshape(sizes.shape)
+    def of(
+        cls, arriving: Messages, able: Messages, size: Counts, part: Indexes, number: Counts | Literal[1] = 1
+    ) -> Self:
+        """`arriving`: in each partition (columns) of each group (rows). `able`: what one member can read. `size` and
+        `part`: as `Divisions` has them. `number`: of partitions of the same part that each column stands for."""
+        groups, carried = np.arange(len(arriving)), np.minimum(arriving, able[:, np.newaxis]) * number
+        slots = groups[:, np.newaxis] * size.shape[1] + part
+        sums = np.bincount(slots.ravel(), carried.ravel(), size.size).reshape(size.shape)
         at, rest = arriving.argmax(axis=1), arriving.copy()
-        rest[groups, at] = 0.0
-        means = sums / np.maximum(sizes, 1)
-        return cls(arriving.sum(axis=1), carried.sum(axis=1), means, arriving[groups, at], rest.max(axis=1))
+        largest = arriving[groups, at]
+        rest[groups, at] = np.where(np.broadcast_to(number, arriving.shape)[groups, at] > 1, largest, 0.0)
+        means = sums / np.maximum(size, 1)
+        return cls((arriving * number).sum(axis=1), carried.sum(axis=1), means, largest, rest.max(axis=1))
 
     def among(self, rows: Indexes | slice) -> "Rates":
         """Returns those of some groups."""
@@ -231,23 +234,24 @@ def _wide(column: Indexes, width: int, rest: int) -> Indexes:
 def whole_partitions(asked: Asked, divisions: Divisions, least: Counts) -> Counts:
     """Returns the numbers of members, `least` or more, that read what arrives by whole partitions."""
     even = _evenly(asked, divisions, least)
-    # No number reads more than all, and no smaller share than one partition exists.
-    rows = np.flatnonzero((even < divisions.most) & ~_is_all_read(asked, divisions, even))
+    # No smaller share than one partition exists.
+    rows = np.flatnonzero((even < divisions.most) & ~_is_little_left(asked, divisions, even))
     if len(rows):
         even[rows] = _worthwhile(asked.reading(rows), divisions.among(rows), even[rows], least[rows])
     return even
 
 
-def _is_all_read(asked: Asked, divisions: Divisions, members: Counts) -> Flags:
-    """Whether so many members surely read all that arrives: also one that has the busiest partition, and as many of the
-    next busiest one as members can have."""
+def _is_little_left(asked: Asked, divisions: Divisions, members: Counts) -> Flags:
+    """Whether so many members surely leave too little for one more: also if each has as many partitions as a member can
+    have, and all but the busiest one get as much as the next busiest."""
+    rates, capacity = asked.rates, asked.capacity
     most = (-(-divisions.size // members[:, np.newaxis])).sum(axis=1)
     if (held := asked.held()) is not None:
         most = np.where(members == asked.members, held, most)
-    all_read: Flags = (asked.rates.largest + (most - 1) * asked.rates.second <= asked.capacity) & (
-        most <= divisions.place.shape[1]
-    )
-    return all_read
+    left = np.minimum(rates.largest, capacity) + (most - 1) * rates.second - capacity + _ROUNDING * rates.carried
+    is_little: Flags = (left <= WORTHWHILE * capacity) & (most * rates.second <= capacity)
+    is_little &= most <= divisions.place.shape[1]
+    return is_little
 
 
 def _evenly(asked: Asked, divisions: Divisions, least: Counts) -> Counts:
@@ -280,14 +284,19 @@ def _worthwhile(reading: Reading, divisions: Divisions, even: Counts, least: Cou
     left = carried - _read_by(reading, divisions, even[:, np.newaxis])[:, 0]
     rows = np.flatnonzero((left > WORTHWHILE * reading.capacity) & ~(is_uniform & (even == least)))
     if len(rows):
-        even[rows] = _best(reading.among(rows), divisions.among(rows), even[rows])
+        most = even[rows] + left[rows] / (WORTHWHILE * reading.capacity[rows])
+        even[rows] = _best(reading.among(rows), divisions.among(rows), even[rows], most)
     return even
 
 
-def _best(reading: Reading, divisions: Divisions, even: Counts) -> Counts:
-    """Of two numbers that are equally good, the smaller one counts, whatever the last digits of their sums are."""
-    known = even if reading.owners is None else np.maximum(reading.members, even)
-    numbers = np.sort(np.column_stack([even, known, np.maximum(divisions.numbers, even[:, np.newaxis])]), axis=1)
+def _best(reading: Reading, divisions: Divisions, even: Counts, most: Messages) -> Counts:
+    """Returns the best of the numbers from `even` to `most`. Of two that are equally good, the smaller one counts,
+    whatever the last digits of their sums are."""
+    known = even if reading.owners is None else reading.members
+    numbers = np.column_stack([even, known, divisions.numbers])
+    is_tried = (numbers > even[:, np.newaxis]) & (numbers <= most[:, np.newaxis] + _ROUNDING)
+    numbers = np.sort(np.where(is_tried, numbers, even[:, np.newaxis]), axis=1)
+    numbers = numbers[:, -1 - int(is_tried.sum(axis=1).max()) :]
     at_once = max(1, MOST_CELLS // reading.arriving.size)
     parts = [numbers[:, first : first + at_once] for first in range(0, numbers.shape[1], at_once)]
     read = np.concatenate([_read_by(reading, divisions, part) for part in parts], axis=1)

@@ -6,7 +6,7 @@ Only members that shorten a wait count: each one has whole partitions, and no tw
 
 from dataclasses import fields, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -75,11 +75,13 @@ def quick_window_of(interval: Messages | float) -> Messages:
     return np.maximum(QUICK_SECONDS, QUICK_CYCLES * interval)
 
 
-def following_a_rise(arriving: Messages, lately: Messages, seconds: Messages | float) -> Messages:
+def following_a_rise(
+    arriving: Messages, lately: Messages, seconds: Messages | float, number: Counts | Literal[1] = 1
+) -> Messages:
     """Returns the rates of a window, raised to the sum of those of its last seconds if that is more than chance makes:
     a window of a minute is half a minute behind a load that rises. `lately` may not be known (NaN). Partitions are the
-    last axis."""
-    usual, recent = arriving.sum(axis=-1), lately.sum(axis=-1)
+    last axis, or as many partitions as `number` says."""
+    usual, recent = (arriving * number).sum(axis=-1), (lately * number).sum(axis=-1)
     messages = np.maximum(recent * seconds, 1.0)
     is_rise = (recent * seconds >= 1) & (recent > usual * (1 + CHANCE / np.sqrt(messages)))
     if not is_rise.any():
@@ -141,7 +143,7 @@ class _Demanded:
         self._it, self._able, self._divisions, self._promises, self._of_all = it, able, divisions, promises, of_all
         self.capacity, self.members, self.read = it.capacity, it.members, it.read
         self.expected_members = it.expected_members
-        self.rates = Rates.of(it.arriving, able, divisions)
+        self.rates = Rates.of(it.arriving, able, divisions.size, divisions.part)
 
     @property
     def is_idle(self) -> Flags:

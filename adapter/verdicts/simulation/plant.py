@@ -17,7 +17,7 @@ from adapter.columns import Indexes, Seconds
 from adapter.verdicts.assignment import UNKNOWN
 from adapter.verdicts.owners import NOBODY, Assignor, Owners, owners_table
 from adapter.verdicts.recent import Counts
-from adapter.verdicts.simulation.slots import Slots
+from adapter.verdicts.simulation.slots import Entries, Slots, Strides
 
 Messages = NDArray[np.float64]
 
@@ -98,22 +98,22 @@ class Plant:
         self._most: Counts = np.array([1 if group.assignor is None else group.width for group in groups])
         self._width: Counts = np.array([group.width for group in groups])
         self._first_rows, self._tables = _tables(groups, width)
+        self._lanes: Indexes = np.arange(lanes)
+        own = np.array([width] * lanes if rooms is None else rooms, np.intp)
+        self._cells = Strides(width * self._lanes, np.ones(lanes, np.intp), own)
+        """The partitions that each lane will have, in columns of all partitions."""
         exists = np.arange(width) < self._width[:, np.newaxis]
         self._weights: Messages = exists.astype(float) if weights is None else np.where(exists, weights, 0.0)
         self._weights[:, 0] = 0.0
         self._by_weight, self._all_weights = np.zeros((lanes, width)), np.zeros(lanes)
-        self._weigh(np.arange(lanes))
-        self._lanes: Indexes = np.arange(lanes)
+        self._weigh(self._lanes)
         self._given = members
         self._members = np.minimum(members, self._most)
-        self._owners = self._owners_of(self._lanes, self._members)
+        self._owners: Owners = self._tables.take(self._first_rows + self._members, axis=0)
         self._partitions: Messages = waiting.copy()
         """What waited in each of them when this was computed last."""
-        own = [width] * lanes if rooms is None else rooms
-        rows = [2 if group.assignor is None else 1 + room for group, room in zip(groups, own, strict=True)]
-        self._rows: Indexes = np.array(rows, np.intp)
-        """Of each lane: of nobody, and of the most members that it will have."""
-        self._slots = Slots(self._rows)
+        self._slots = Slots(np.where(self._is_shared, 2, 1 + own))
+        """Of nobody, and of the most members that each lane will have."""
         self._columns = _Columns(self._slots)
         self._first: Indexes = np.zeros(lanes, np.intp)
         """The slot of the owner of each lane's first partition."""
@@ -129,7 +129,7 @@ class Plant:
         self._busiest_gathered: Messages = np.zeros(lanes)
         self._stopped: Seconds = np.zeros(lanes)
         self._is_stopped = False
-        self._divide(self._lanes, self._slots_of(self._lanes))
+        self._divide(self._lanes, self._slots.rows.of(self._lanes), self._cells.of(self._lanes))
         self.lag: Messages = self._sum_of_loads()
         """Messages that nobody has read."""
 
@@ -155,7 +155,7 @@ class Plant:
         """Adds partitions to a lane, so that it is such a group."""
         at = np.array([lane])
         self._partitions[at] = self.waiting(at)
-        slots = self._slots_of(at)
+        slots = self._slots.rows.of(at).at
         self._columns.left[slots], self._columns.gathered[slots], self._busiest_gathered[at] = 1.0, 0.0, 0.0
         self._first_rows[lane] = len(self._tables)
         self._tables = np.concatenate([self._tables, _tables([group], self._weights.shape[1])[1]])
@@ -190,8 +190,8 @@ class Plant:
             self._find_growth_of_all()
         if members is not self._given:
             self._rebalance(members)
-        loads = self._columns.loads[:-1]
-        loads += self._columns.growth[:-1]
+        loads = self._columns.loads
+        loads += self._columns.growth
         self._make_up_for_stops(seconds)
         np.maximum(loads, 0.0, out=loads)
         self._seconds += seconds
@@ -213,21 +213,26 @@ class Plant:
     def longest(self) -> Messages:
         """What waits in the other partition of each lane in which most waits for its weight, divided by the weight."""
         self._share_all()
-        its, waiting = self._columns, self._columns.scratch[:-1]
-        np.multiply(its.longest[:-1], its.left[:-1], out=waiting)
-        waiting += its.gathered[:-1]
-        waiting *= its.reads_others[:-1]
+        its, waiting = self._columns, self._columns.scratch
+        np.multiply(its.longest, its.left, out=waiting)
+        waiting += its.gathered
+        waiting *= its.reads_others
         return self._slots.gathered([np.maximum.reduce(table, axis=0) for table in its.scratch_tables])
 
     def waiting(self, lanes: Indexes) -> Messages:
         """Returns what waits in each partition (columns) of some lanes (rows)."""
-        return self._waiting(lanes, self._share(lanes))
+        rows, cells = self._slots.rows.of(lanes), self._cells.of(lanes)
+        waiting = np.zeros((len(lanes), self._partitions.shape[1]))
+        places = cells.at + (waiting.shape[1] * (self._lanes[: len(lanes)] - lanes)).take(cells.lane)
+        waiting.ravel()[places] = self._waiting(rows, cells, self._share(lanes, rows))
+        return waiting
 
-    def _waiting(self, lanes: Indexes, shares: "_Shares") -> Messages:
-        local = self._owners.take(lanes, axis=0) + (shares.left.shape[1] * self._lanes[: len(lanes), np.newaxis])
-        waiting: Messages = self._partitions.take(lanes, axis=0) * shares.left.ravel().take(local)
-        waiting += self._weights.take(lanes, axis=0) * shares.gathered.ravel().take(local)
-        waiting[:, 0] += shares.busiest
+    def _waiting(self, rows: Entries, cells: Entries, shares: "_Shares") -> Messages:
+        """Returns the same, one partition after another."""
+        owners = self._owners.take(cells.at) + rows.first.take(cells.lane)
+        waiting: Messages = self._partitions.take(cells.at) * shares.left.take(owners)
+        waiting += self._weights.take(cells.at) * shares.gathered.take(owners)
+        waiting[cells.first] += shares.busiest
         return waiting
 
     def _weigh(self, lanes: Indexes) -> None:
@@ -235,59 +240,54 @@ class Plant:
         self._by_weight[lanes] = np.divide(1, weights, out=np.zeros_like(weights), where=weights > 0)
         self._all_weights[lanes] = weights.sum(axis=1)
 
-    def _slots_of(self, lanes: Indexes) -> Indexes:
-        """Returns where the members (columns) of some lanes (rows) are, as many as the one with most needs."""
-        slots = self._slots.of.take(lanes, axis=0)
-        return np.ascontiguousarray(slots[:, : self._rows.take(lanes).max()])
-
     def _share_all(self) -> None:
         """Computes what is left of each message that waited, or has arrived since this was done last."""
         if not self._seconds.any():
             return
-        its, left = self._columns, self._columns.scratch[:-1]
+        its, left = self._columns, self._columns.scratch
         busiest, others = (
             self._arriving.busiest * self._seconds,
             self._slots.spread(self._arriving.others * self._seconds),
         )
         for table, weight_of, arrived in zip(its.scratch_tables, its.weight_tables, others, strict=True):
             np.multiply(weight_of, arrived, out=table)
-        left += its.before[:-1]
+        left += its.before
         left[self._first] += busiest
         np.maximum(left, _TINY, out=left)
-        np.divide(its.loads[:-1], left, out=left)
+        np.divide(its.loads, left, out=left)
         for table in its.scratch_tables:
             table[_NOBODY] = 1.0
         self._busiest_gathered = (self._busiest_gathered + busiest) * left.take(self._first)
-        its.left[:-1] *= left
+        its.left *= left
         for gathered, arrived in zip(its.gathered_tables, others, strict=True):
             np.add(gathered, arrived, out=gathered)
-        its.gathered[:-1] *= left
-        its.before[:-1] = its.loads[:-1]
+        its.gathered *= left
+        its.before[:] = its.loads
         self._seconds[:] = 0.0
 
-    def _share(self, lanes: Indexes) -> "_Shares":
+    def _share(self, lanes: Indexes, rows: Entries) -> "_Shares":
         """Does the same for some lanes, and returns what it comes to."""
-        its, slots = self._columns, self._slots_of(lanes)
-        shares = self._shares_of(lanes, slots)
-        its.left[slots], its.gathered[slots], its.before[slots] = shares.left, shares.gathered, its.loads.take(slots)
+        its, shares = self._columns, self._shares_of(lanes, rows)
+        its.left[rows.at], its.gathered[rows.at] = shares.left, shares.gathered
+        its.before[rows.at] = its.loads.take(rows.at)
         self._busiest_gathered[lanes], self._seconds[lanes] = shares.busiest, 0.0
         return shares
 
-    def _shares_of(self, lanes: Indexes, slots: Indexes) -> "_Shares":
+    def _shares_of(self, lanes: Indexes, rows: Entries) -> "_Shares":
         its, seconds = self._columns, self._seconds[lanes]
-        shares = _Shares(its.left.take(slots), its.gathered.take(slots), self._busiest_gathered[lanes])
+        shares = _Shares(its.left.take(rows.at), its.gathered.take(rows.at), self._busiest_gathered[lanes])
         if not seconds.any():
             return shares
-        first = self._lanes[: len(lanes)], self._owners[lanes, 0]
+        first = rows.first + self._owners[lanes, 0]
         busiest, others = self._arriving.busiest[lanes] * seconds, self._arriving.others[lanes] * seconds
-        left = its.weight_of.take(slots) * others[:, np.newaxis]
-        left += its.before.take(slots)
+        others = others.take(rows.lane)
+        left = its.weight_of.take(rows.at) * others
+        left += its.before.take(rows.at)
         left[first] += busiest
         np.maximum(left, _TINY, out=left)
-        np.divide(its.loads.take(slots), left, out=left)
-        left[:, _NOBODY] = 1.0
-        gathered = (shares.gathered + others[:, np.newaxis]) * left
-        return _Shares(shares.left * left, gathered, (shares.busiest + busiest) * left[first])
+        np.divide(its.loads.take(rows.at), left, out=left)
+        left[rows.first] = 1.0
+        return _Shares(shares.left * left, (shares.gathered + others) * left, (shares.busiest + busiest) * left[first])
 
     def _make_up_for_stops(self, seconds: float) -> None:
         """Adds what members did not read in a step because of rebalances."""
@@ -295,8 +295,8 @@ class Plant:
             return
         (stopped,) = np.nonzero(self._stopped)
         lost = np.minimum(self._stopped[stopped], seconds)
-        self._columns.loads[self._slots_of(stopped)[:, _NOBODY + 1 :]] += (lost * self._work(stopped))[:, np.newaxis]
-        self._columns.loads[-1] = 0.0
+        rows = self._slots.rows.of(stopped)
+        self._columns.loads[rows.at] += _of_members(lost * self._work(stopped), rows)
         self._stopped[stopped] -= lost
         self._is_stopped = bool(self._stopped.any())
 
@@ -312,17 +312,16 @@ class Plant:
         its.growth[self._first] += self._arriving.busiest
         for growth, work in zip(its.growth_tables, self._slots.spread(self._work(_ALL)), strict=True):
             growth[_NOBODY + 1 :] -= work
-        its.growth[:-1] *= self._step_seconds
+        its.growth *= self._step_seconds
 
     def _find_growth(self, lanes: Indexes) -> None:
-        slots = self._slots_of(lanes)
-        self._columns.growth[slots] = self._growth_of(lanes, self._columns.weight_of.take(slots))
+        rows = self._slots.rows.of(lanes)
+        self._columns.growth[rows.at] = self._growth_of(lanes, rows, self._columns.weight_of.take(rows.at))
 
-    def _growth_of(self, lanes: Indexes, weight_of: Messages) -> Messages:
-        """Returns that of the members (columns) of some lanes (rows)."""
-        growth: Messages = weight_of * self._arriving.others[lanes, np.newaxis]
-        growth[self._lanes[: len(lanes)], self._owners[lanes, 0]] += self._arriving.busiest[lanes]
-        growth[:, _NOBODY + 1 :] -= self._work(lanes)[:, np.newaxis]
+    def _growth_of(self, lanes: Indexes, rows: Entries, weight_of: Messages) -> Messages:
+        growth: Messages = weight_of * self._arriving.others[lanes].take(rows.lane)
+        growth[rows.first + self._owners[lanes, 0]] += self._arriving.busiest[lanes]
+        growth -= _of_members(self._work(lanes), rows)
         growth *= self._step_seconds
         return growth
 
@@ -336,39 +335,37 @@ class Plant:
         is_divided = there != self._members[changed]
         self._move(changed[is_divided], there[is_divided])
         if self._is_any_shared:
-            self._find_growth(changed)
+            self._find_growth(changed[self._is_shared[changed]])
 
     def _move(self, lanes: Indexes, members: Counts) -> None:
         if not len(lanes):
             return
-        owners = self._owners_of(lanes, members)
-        moved = np.add.reduce(owners != self._owners.take(lanes, axis=0), axis=1) / self._width[lanes]
+        rows, cells = self._slots.rows.of(lanes), self._cells.of(lanes)
+        owners = self._owners_among(lanes, cells, members)
+        is_moved = owners != self._owners.take(cells.at)
+        moved = np.bincount(cells.lane, is_moved, len(lanes)) / self._width[lanes]
         self._stopped[lanes] += np.where(self._stops_all[lanes], 1.0, moved) * self._pause[lanes]
         self._is_stopped = self._is_stopped or bool(self._stopped[lanes].any())
-        slots = self._slots_of(lanes)
-        self._partitions[lanes] = self._waiting(lanes, self._shares_of(lanes, slots))
-        self._owners[lanes], self._members[lanes] = owners, members
-        self._divide(lanes, slots)
+        self._partitions.ravel()[cells.at] = self._waiting(rows, cells, self._shares_of(lanes, rows))
+        self._owners.ravel()[cells.at], self._members[lanes] = owners, members
+        self._divide(lanes, rows, cells)
 
-    def _divide(self, lanes: Indexes, slots: Indexes) -> None:
+    def _divide(self, lanes: Indexes, rows: Entries, cells: Entries) -> None:
         """Assigns the partitions of some lanes to members, once it is known what waits in each."""
-        its, at = self._columns, self._lanes[: len(lanes), np.newaxis]
-        waiting, weights, by_weight, owners = (
-            column.take(lanes, axis=0) for column in (self._partitions, self._weights, self._by_weight, self._owners)
+        its, number = self._columns, len(rows.at)
+        owners = self._owners.take(cells.at) + rows.first.take(cells.lane)
+        waiting, weights, by_weight = (
+            column.take(cells.at) for column in (self._partitions, self._weights, self._by_weight)
         )
-        places = (owners + at * slots.shape[1]).ravel()
-        loads, weight_of = (
-            np.bincount(places, column.ravel(), slots.size).reshape(slots.shape) for column in (waiting, weights)
-        )
-        longest = np.zeros(slots.size)
-        np.maximum.at(longest, places, (waiting * by_weight).ravel())
-        its.longest[slots], its.weight_of[slots] = longest.reshape(slots.shape), weight_of
-        its.reads_others[slots] = weight_of > 0
-        its.loads[slots] = its.before[slots] = loads
-        its.growth[slots] = self._growth_of(lanes, weight_of)
-        its.left[slots], its.gathered[slots] = 1.0, 0.0
+        loads, weight_of = (np.bincount(owners, column, number) for column in (waiting, weights))
+        longest = np.zeros(number)
+        np.maximum.at(longest, owners, waiting * by_weight)
+        its.longest[rows.at], its.weight_of[rows.at], its.reads_others[rows.at] = longest, weight_of, weight_of > 0
+        its.loads[rows.at] = its.before[rows.at] = loads
+        its.growth[rows.at] = self._growth_of(lanes, rows, weight_of)
+        its.left[rows.at], its.gathered[rows.at] = 1.0, 0.0
         self._busiest_gathered[lanes], self._seconds[lanes] = 0.0, 0.0
-        self._first[lanes] = slots[at[:, 0], owners[:, 0]]
+        self._first[lanes] = rows.at.take(owners.take(cells.first))
         self.moves[lanes] += 1
 
     def _sum_of_loads(self) -> Messages:
@@ -384,21 +381,22 @@ class Plant:
             each, within = since[self._commit_of], is_within[self._commit_of]
             self.uncommitted = np.where(within, read * each / seconds, self.uncommitted + read)
 
-    def _owners_of(self, lanes: Indexes, members: Counts) -> Owners:
-        """`members`: as many as can have partitions at most."""
-        owners: Owners = self._tables.take(self._first_rows[lanes] + members, axis=0)
+    def _owners_among(self, lanes: Indexes, cells: Entries, members: Counts) -> Owners:
+        """Returns those of partitions among so many members of each lane, as many as can have one at most."""
+        ahead = self._tables.shape[1] * (self._first_rows[lanes] + members - lanes)
+        owners: Owners = self._tables.take(cells.at + ahead.take(cells.lane))
         return owners
 
 
 class _Shares(NamedTuple):
-    """Of some lanes (rows)."""
+    """Of the members of some lanes."""
 
     left: Messages
-    """Of each message that waited when partitions moved last, the share that each member (column) has not read."""
+    """Of each message that waited when partitions moved last, the share that each member has not read."""
     gathered: Messages
     """Messages that have arrived since and wait in a partition of weight 1."""
     busiest: Messages
-    """The same in the first partition."""
+    """The same in the first partition of each lane."""
 
 
 class _Columns:
@@ -416,6 +414,13 @@ class _Columns:
             slots.tables(column) for column in (self.loads, self.growth, self.weight_of, self.gathered, self.scratch)
         )
         """The same, as tables."""
+
+
+def _of_members(values: Messages, rows: Entries) -> Messages:
+    """Returns the values of lanes for each of their members, and nothing for nobody."""
+    spread: Messages = values.take(rows.lane)
+    spread[rows.first] = 0.0
+    return spread
 
 
 def _tables(groups: Sequence[Consumers], width: int) -> tuple[Indexes, Owners]:

@@ -85,8 +85,8 @@ class Sight:
         )
 
     def views(self) -> Views:
-        lanes, times = self.lanes, np.array([self.now])
-        (arriving,), (lately,) = self.arriving(times), self.arriving_lately(times)
+        lanes, times, weights = self.lanes, np.array([self.now]), self.plant.weights(self.lanes)
+        (arriving,), (lately,) = self.arriving(times, weights), self.arriving_lately(times, weights)
         return Views(
             self.now,
             self.lag(np.arange(len(lanes)), arriving),
@@ -99,19 +99,20 @@ class Sight:
             self.plant.widths(lanes),
         )
 
-    def arriving(self, times: Seconds) -> Messages:
+    def arriving(self, times: Seconds, weights: Messages) -> Messages:
         """Returns the messages per second in each partition (last axis) of each group at some times (first axis), over
-        the last minute. The sample may be some seconds old."""
-        return self._arriving(times, RATE_SECONDS)
+        the last minute. The sample may be some seconds old. `weights`: of the partitions; the first one's has no
+        meaning."""
+        return self._arriving(times, RATE_SECONDS, weights)
 
-    def arriving_lately(self, times: Seconds) -> Messages:
+    def arriving_lately(self, times: Seconds, weights: Messages) -> Messages:
         """The same over the last seconds (`quick_window_of`)."""
-        return self._arriving(times, quick_window_of(self.intervals))
+        return self._arriving(times, quick_window_of(self.intervals), weights)
 
-    def _arriving(self, times: Seconds, seconds: Seconds | float) -> Messages:
+    def _arriving(self, times: Seconds, seconds: Seconds | float, weights: Messages) -> Messages:
         sampled = times[:, np.newaxis] - np.mod(times[:, np.newaxis], self.intervals)
         busiest, others = self.inflows.between(self.groups, np.maximum(sampled - seconds, 0.0), sampled)
-        arriving: Messages = self.plant.weights(self.lanes) * others[..., np.newaxis]
+        arriving: Messages = weights * others[..., np.newaxis]
         arriving[..., 0] = busiest
         return arriving
 
@@ -120,12 +121,12 @@ class Sight:
         counts as not read. `arriving`: over the last minute."""
         lanes, total = self.lanes[rows], arriving.sum(axis=1)
         uncommitted, widths = self.plant.uncommitted[lanes], self.plant.widths(lanes)
-        exists = np.arange(arriving.shape[1]) < widths[:, np.newaxis]
-        shares = np.where(total > 0, uncommitted / np.where(total > 0, total, 1.0), 0.0)
+        shares = np.divide(uncommitted, total, out=np.zeros(len(rows)), where=total > 0)
         lag = arriving * shares[:, np.newaxis]
         if (idle := (total <= 0) & (uncommitted > 0)).any():
-            lag[idle] += exists[idle] * (uncommitted / widths)[idle, np.newaxis]
+            exists = np.arange(arriving.shape[1]) < widths[idle, np.newaxis]
+            lag[idle] += exists * (uncommitted / widths)[idle, np.newaxis]
         (waiting,) = np.nonzero(self.plant.lag[lanes])
         if len(waiting):
-            lag[waiting] += self.plant.waiting(lanes[waiting])[:, : lag.shape[1]] * exists[waiting]
+            lag[waiting] += self.plant.waiting(lanes[waiting])[:, : lag.shape[1]]
         return lag

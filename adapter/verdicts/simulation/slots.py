@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,34 @@ class _Table:
     """Rows and lanes."""
 
 
+class Entries(NamedTuple):
+    """Those of some lanes, one lane after another. Lanes differ in how many they have."""
+
+    lane: Indexes
+    """Of each entry: the place of its lane among these lanes."""
+    at: Indexes
+    """Of each entry: where it is."""
+    first: Indexes
+    """Of each lane: the place of its first entry among these entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strides:
+    """Where the entries of each lane are: the first one, and the others at equal distances after it."""
+
+    first: Indexes
+    distance: Indexes
+    number: Indexes
+
+    def of(self, lanes: Indexes) -> Entries:
+        number, distance = self.number.take(lanes), self.distance.take(lanes)
+        first = np.cumsum(number) - number
+        lane = np.repeat(np.arange(len(lanes)), number)
+        at = np.arange(len(lane)) * distance.take(lane)
+        at += (self.first.take(lanes) - first * distance).take(lane)
+        return Entries(lane, at, first)
+
+
 class Slots:
     """A slot for each row of each lane, in tables of lanes of similar size. The slots of all tables are one column, so
     that most of the arithmetic is a single call."""
@@ -37,20 +66,15 @@ class Slots:
         self.number = self._tables[-1].slots.stop
         lanes = [_padded(it) for it in _by_size(needed)]
         self._order: Indexes = np.concatenate(lanes)
-        self.of: Indexes = np.full((len(needed), int(needed.max())), self.number)
-        """Of each lane (rows): where its rows (columns) are. A row that a lane lacks is one beyond all slots."""
-        self._places: Indexes = np.empty(len(needed), np.intp)
+        self._places, first, distance = (np.empty(len(needed), np.intp) for _ in range(3))
         for table, own in zip(self._tables, _by_size(needed), strict=True):
-            first = table.slots.start + np.arange(len(own))[:, np.newaxis]
-            each = first + np.arange(table.shape[0]) * table.shape[1]
-            self.of[own, : table.shape[0]] = np.where(
-                np.arange(table.shape[0]) < needed[own, np.newaxis], each, self.number
-            )
+            first[own] = table.slots.start + np.arange(len(own))
+            distance[own] = table.shape[1]
             self._places[own] = table.places.start + np.arange(len(own))
+        self.rows = Strides(first, distance, needed)
 
     def column(self, value: float = 0.0) -> Column:
-        """Returns a column with one more entry than there are slots, for the rows that lanes lack."""
-        return np.full(self.number + 1, value)
+        return np.full(self.number, value)
 
     def tables(self, column: Column) -> tuple[Column, ...]:
         """Returns views of the tables of a column: rows of lanes."""

@@ -233,19 +233,24 @@ class AskedEachTime:
 
 
 def test_a_promise_asks_for_as_many_as_if_all_were_looked_at_in_each_sync() -> None:
-    """Groups of several assignors that keep up, fall behind, rest, and do not commit for minutes."""
+    """Groups of several assignors that keep up, fall behind, rest, and do not commit for minutes. In two of them, the
+    partitions of a topic get the same."""
     random, minutes = np.random.default_rng(3), 240
     kinds = [
-        ((9,), Assignor.UNIFORM, 5.0),
-        ((4, 5), Assignor.RANGE, 60.0),
-        ((9,), Assignor.STICKY, 300.0),
-        ((5,), None, 5.0),
+        ((9,), Assignor.UNIFORM, 5.0, False),
+        ((4, 5), Assignor.RANGE, 60.0, False),
+        ((9,), Assignor.STICKY, 300.0, False),
+        ((5,), None, 5.0, False),
+        ((8, 4), Assignor.RANGE, 5.0, True),
+        ((8, 4), Assignor.UNIFORM, 5.0, True),
     ]
     lanes = []
-    for partitions, assignor, commit in kinds:
+    for partitions, assignor, commit, are_alike in kinds:
         width = sum(partitions)
         produced = 1500.0 * width * random.lognormal(0, 0.6, minutes) * (random.random(minutes) > 0.2)
-        load = Load(produced, np.full(minutes, 1.5 / width), lag=4000.0, weights=random.uniform(0.5, 2, width))
+        weights = random.uniform(0.5, 2, width)
+        weights = np.repeat(weights[: len(partitions)], partitions) if are_alike else weights
+        load = Load(produced, np.full(minutes, 1.5 / width), lag=4000.0, weights=weights)
         consumers = Consumers(50.0, partitions, assignor, commit_seconds=commit)
         lanes.append(Lane(load, consumers, hpa(external(average="1"), most=width, behavior=AT_ONCE)))
     promised = Promised(30.0)
