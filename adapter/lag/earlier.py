@@ -11,6 +11,7 @@ import numpy as np
 from adapter.columns import NEVER, Flags, Offsets, Seconds
 from adapter.lag.layout import Layout
 from adapter.lag.ring import (
+    ALL,
     COMMITS,
     ENDS,
     NEVER_READ,
@@ -25,6 +26,7 @@ from adapter.lag.ring import (
     empty_ring,
     extended,
     moved_to,
+    narrowed,
     thinned,
 )
 
@@ -96,11 +98,13 @@ def _preceded(track: Track, earlier: Track, depth: Depth) -> Track:
         return track
     last = earlier.ticks[-1]
     is_own, was_seen = track.begun != NOT_SEEN, earlier.begun != NOT_SEEN
-    goes_on = was_seen & ~(is_own & (begins_anew(last.offset, track.begin) | _has_begun_anew(track)))
+    goes_on = was_seen & ~(is_own & (begins_anew(last.offset[ALL], track.begin) | _has_begun_anew(track)))
     # A row that this process has not read yet goes on with the last offset that the history has.
-    ticks = tuple(_filled(tick, last, was_seen & ~is_own) for tick in track.ticks)
+    own = tuple(_filled(tick, last, was_seen & ~is_own) for tick in track.ticks)
     begin, begun = np.where(goes_on, earlier.begin, track.begin), np.where(goes_on, earlier.begun, track.begun)
-    return Track(thinned((*earlier.ticks, *ticks), depth), begin, begun)
+    joined = Track((), begin, begun, earlier.later)
+    ticks = (*(tick.on(joined.base) for tick in earlier.ticks), *own)
+    return narrowed(replace(joined, ticks=thinned(ticks, depth)))
 
 
 def _has_begun_anew(track: Track) -> Flags:
@@ -112,7 +116,6 @@ def _has_begun_anew(track: Track) -> Flags:
 
 
 def _filled(tick: Tick, last: Tick, rows: Flags) -> Tick:
-    if not rows.any():
-        return tick
+    """Returns it with the last offsets in these rows, and without distances."""
     age = np.where(rows, tick.at - last.at + last.age, tick.age).astype(np.float32)
-    return Tick(tick.at, np.where(rows, last.offset, tick.offset), age)
+    return Tick(tick.at, np.where(rows, last.offset[ALL], tick.offset[ALL]), age)

@@ -25,7 +25,9 @@ class Depth(NamedTuple):
 
 ENDS, COMMITS, STARTS = Depth(24, 1 / 2), Depth(12, 1 / 2), Depth(9, 3 / 4)
 """These keep at least the log ends of 4,000 cycles (11 hours, at one every 10 s), the commits of 60 cycles, and the log
-starts of 3 hours, as they are read every minute. A tick has 12 bytes for a row, so a row takes 588 at most."""
+starts of 3 hours, as they are read every minute. A tick has 8 bytes for a row, and the newest of each track 12, so a
+row takes 420 at most: 24 more once a partition has moved by more than FARTHEST, and 12 for each tick as long as one
+does so within what is remembered."""
 SAME_SECONDS = 0.001
 """Receipt times that are closer are the same: they are kept with 32 bits."""
 NOT_SEEN = np.inf
@@ -34,6 +36,26 @@ NEVER_READ = np.float32(1e12)
 """In `age`: the row had not been read by then, in contrast to one that is known to have no commit. It is finite, so
 that differences are, too."""
 ALL = slice(None)
+FARTHEST = 2**32 - 1
+"""Distances of offsets are kept with 32 bits."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distances:
+    """Offsets as how far each is beyond another one, in half the memory. Where a row does not count, it is 0."""
+
+    base: Offsets
+    """Shared by the ticks of a track."""
+    beyond: NDArray[np.uint32]
+
+    def __getitem__(self, rows: Indexes | slice) -> Offsets:
+        offsets: Offsets = self.base[rows] + self.beyond[rows]
+        return offsets
+
+    @property
+    def nbytes(self) -> int:
+        """Returns what only this one takes."""
+        return self.beyond.nbytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +64,7 @@ class Tick:
 
     at: float
     """When the cycle decided, in monotonic seconds."""
-    offset: Offsets
+    offset: Offsets | Distances
     age: NDArray[np.float32]
     """How long before `at` each was received, in seconds. With 32 bits, an age of one hour is exact to 0.3 ms."""
 
@@ -50,17 +72,33 @@ class Tick:
         """Returns when each was, with 64 bits: with 32, times on a machine that has run for a day are off by 4 ms."""
         return self.at - self.age[rows].astype(np.float64)
 
+    def counts(self, begun: Seconds) -> Flags:
+        """Returns the rows whose offset belongs with the newest one, which `begun` then."""
+        does: Flags = self.received() >= begun - SAME_SECONDS
+        return does
+
+    def on(self, base: Offsets) -> "Tick":
+        """Returns the same tick with a base that is the same for all rows that count."""
+        return replace(self, offset=Distances(base, self.offset.beyond)) if isinstance(self.offset, Distances) else self
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Track:
     """The ticks of one kind of offset."""
 
     ticks: tuple[Tick, ...]
-    """The oldest first. A row that was not read in a cycle has the offset and receipt time of the tick before."""
+    """The oldest first. A row that was not read in a cycle has the offset and receipt time of the tick before. All but
+    the newest have distances, as far as these fit."""
     begin: Offsets
     """Each row's first offset that belongs with the newest: those before it were of another log, or were taken back."""
     begun: Seconds
     """When that was received; NOT_SEEN if none ever was. Its tick may have been dropped."""
+    later: Offsets | None = None
+    """What distances are beyond, once those from `begin` no longer fit."""
+
+    @property
+    def base(self) -> Offsets:
+        return self.begin if self.later is None else self.later
 
 
 class Past(NamedTuple):
@@ -127,8 +165,9 @@ def past_of(track: Track, rows: Indexes) -> Past:
 def bytes_of(ring: Ring) -> int:
     """Returns what the columns take."""
     tracks = (ring.ends, ring.commits, ring.starts)
-    columns = (column for track in tracks for tick in track.ticks for column in (tick.offset, tick.age))
-    return sum(column.nbytes for column in columns) + sum(track.begin.nbytes + track.begun.nbytes for track in tracks)
+    ticks = sum(tick.offset.nbytes + tick.age.nbytes for track in tracks for tick in track.ticks)
+    later = sum(track.later.nbytes for track in tracks if track.later is not None)
+    return ticks + later + sum(track.begin.nbytes + track.begun.nbytes for track in tracks)
 
 
 def _received(track: Track) -> Seconds:
@@ -142,13 +181,40 @@ def _received(track: Track) -> Seconds:
 def extended(track: Track, at: float, offset: Offsets, received: Seconds, is_read: Flags, depth: Depth) -> Track:
     """Returns the track after one more cycle, which decided at `at` and read the offsets of the rows `is_read`."""
     before = track.ticks[-1] if track.ticks else Tick(at, *_nothing(len(track.begun)))
-    is_new = is_read & (begins_anew(before.offset, offset) | (track.begun == NOT_SEEN))
+    former = before.offset[ALL]
+    is_new = is_read & (begins_anew(former, offset) | (track.begun == NOT_SEEN))
     age = np.where(is_read, at - received, (at - before.at) + before.age).astype(np.float32)
-    tick = Tick(at, np.where(is_read, offset, before.offset), age)
-    begin, begun = track.begin, track.begun
+    tick = Tick(at, np.where(is_read, offset, former), age)
     if is_new.any():
-        begin, begun = np.where(is_new, offset, begin), np.where(is_new, received, begun)
-    return Track(thinned((*track.ticks, tick), depth), begin, begun)
+        track = _begun_anew(track, offset, received, is_new)
+    track = narrowed(track)
+    return replace(track, ticks=thinned((*track.ticks, tick), depth))
+
+
+def _begun_anew(track: Track, offset: Offsets, received: Seconds, is_new: Flags) -> Track:
+    begin, begun = np.where(is_new, offset, track.begin), np.where(is_new, received, track.begun)
+    anew = replace(track, begin=begin, begun=begun)
+    return replace(anew, ticks=tuple(tick.on(anew.base) for tick in track.ticks))
+
+
+def narrowed(track: Track) -> Track:
+    """Returns the track with distances instead of offsets. If some do not fit, all are counted from the oldest tick,
+    and what does not fit even then stays as it is."""
+    ticks = tuple(_narrowed(tick, track) for tick in track.ticks)
+    if all(isinstance(tick.offset, Distances) for tick in ticks):
+        return replace(track, ticks=ticks)
+    oldest = track.ticks[0]
+    later = replace(track, later=np.where(oldest.counts(track.begun), oldest.offset[ALL], track.begin))
+    whole = tuple(replace(tick, offset=tick.offset[ALL]) for tick in track.ticks)
+    return replace(later, ticks=tuple(_narrowed(tick, later) for tick in whole))
+
+
+def _narrowed(tick: Tick, track: Track) -> Tick:
+    if isinstance(tick.offset, Distances):
+        return tick
+    beyond = np.where(tick.counts(track.begun), tick.offset - track.base, 0)
+    fits = beyond.min(initial=0) >= 0 and beyond.max(initial=0) <= FARTHEST
+    return replace(tick, offset=Distances(track.base, beyond.astype(np.uint32))) if fits else tick
 
 
 def begins_anew(before: Offsets, after: Offsets) -> Flags:
@@ -180,7 +246,7 @@ def _moved(track: Track, size: int, rows: tuple[Indexes, Indexes]) -> Track:
         ticks.append(Tick(tick.at, offset, age))
     moved = _empty_track(size)
     moved.begin[here], moved.begun[here] = track.begin[there], track.begun[there]
-    return replace(moved, ticks=tuple(ticks))
+    return narrowed(replace(moved, ticks=tuple(ticks)))
 
 
 def _empty_track(size: int) -> Track:

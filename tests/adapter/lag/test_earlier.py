@@ -204,7 +204,7 @@ def test_cycles_that_are_not_later_than_the_one_before_are_left_out() -> None:
 def test_the_whole_past_takes_no_more_bytes_than_are_stated() -> None:
     past = kept([row(number, 10 * number, number) for number in range(3000)], begin=-30_000)
 
-    assert bytes_of(preceded_by(lived([row(4000, 50_000, 3000)] * 3), past)) <= 588
+    assert bytes_of(preceded_by(lived([row(4000, 50_000, 3000)] * 3), past)) <= 420
 
 
 def test_nothing_in_the_history_changes_nothing() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 from hypothesis import given, settings
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from adapter.cluster.topics import Topology
 from adapter.lag.layout import Layout, layout_of
-from adapter.lag.ring import Ring, Track, bytes_of, empty_ring, followed_by, past_of
+from adapter.lag.ring import FARTHEST, Distances, Ring, Track, bytes_of, empty_ring, followed_by, past_of
 from adapter.lag.snapshot import Cause, State, nothing_observed
 from tests.support import samples
 from tests.support.samples import NOW, Key, Row, row
@@ -80,7 +80,38 @@ def test_log_ends_of_four_thousand_cycles_are_remembered() -> None:
 
 
 def test_a_partition_takes_no_more_bytes_than_are_stated() -> None:
-    assert long_run()[1] == 588
+    assert long_run()[1] == 420
+
+
+def test_a_partition_that_moves_by_billions_takes_few_bytes_more() -> None:
+    """Once the first offset is no longer remembered, distances are counted from a later one."""
+    commits = after(row(FARTHEST * number // 200, FARTHEST * number // 200) for number in range(400)).commits
+
+    assert commits.later is not None
+    assert [type(tick.offset) for tick in commits.ticks[:-1]] == [Distances] * (len(commits.ticks) - 1)
+    assert all(offset == FARTHEST * round(second / INTERVAL) // 200 for second, offset in seen(commits))
+
+
+def test_what_distances_are_beyond_is_kept_once_however_often_a_log_was_reset() -> None:
+    ends = after(row(0, offset) for offset in (10, 20, 5, 30, 4, 9)).ends
+
+    assert len({id(tick.offset.base) for tick in ends.ticks if isinstance(tick.offset, Distances)}) == 1
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(*[st.sampled_from([0, 7, 2**31, 2**32, 2**34, 2**50])] * 2), min_size=1, max_size=40))
+def test_every_offset_is_remembered_as_it_was_read(read: list[tuple[int, int]]) -> None:
+    """Of two partitions, either of which may be reset or move far while the other does not."""
+    keys = [("billing", "orders", 0), ("billing", "orders", 1)]
+    layout = samples.layout(keys)
+    ring = empty_ring(layout)
+    for number, offsets in enumerate(read):
+        rows = {key: row(offset, offset) for key, offset in zip(keys, offsets, strict=True)}
+        ring = step(ring, rows, NOW + INTERVAL * number, layout)
+
+    for at, track in product(range(len(keys)), (ring.ends, ring.commits)):
+        assert seen(track, at)
+        assert all(offset == read[round(second / INTERVAL)][at] for second, offset in seen(track, at))
 
 
 def test_nothing_from_before_a_log_was_reset_counts() -> None:

@@ -108,7 +108,7 @@ def moving(seconds: float, ends: int, commits: int, starts: int) -> ClusterView:
     def track(now: int, moved: int) -> Track:
         age, begin = np.zeros(1, dtype=np.float32), NOW - seconds
         ticks = [Tick(NOW - ago, np.array([round(now - moved * ago / seconds)]), age) for ago in (seconds, 60.0, 0.0)]
-        return Track(tuple(ticks), ticks[0].offset, np.array([begin]))
+        return Track(tuple(ticks), ticks[0].offset[:], np.array([begin]))
 
     ring = replace(made.ring, ends=track(600, ends), commits=track(500, commits), starts=track(400, starts))
     return replace(made, ring=ring)
