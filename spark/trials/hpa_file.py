@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from adapter.columns import LARGEST_OFFSET
 from adapter.documents import content_of, document_in
 from adapter.errors import SettingsInvalid
 from adapter.verdicts.hpa import Hpa, HpaInvalid, LabelSelector, Metric, hpa_of
@@ -40,7 +41,7 @@ class GivenHpa:
 
 class _Shape(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True)
-    lag_per_replica: int | None = Field(default=None, alias="lagPerReplica", ge=1)
+    lag_per_replica: int | None = Field(default=None, alias="lagPerReplica", ge=1, le=LARGEST_OFFSET)
 
 
 class _Entry(BaseModel):
@@ -58,25 +59,31 @@ def given_in(path: Path) -> GivenHpa:
     """Raises Unusable with every problem of the file."""
     try:
         content = content_of(path)
-        return GivenHpa(path.name, hpa_of(document_in(content)), _lag_per_replica(content))
-    except HpaInvalid as error:
-        raise Unusable(f"--hpa {path}: {error}") from error
     except SettingsInvalid as error:
-        raise Unusable(f"--hpa {'; '.join(error.problems)}") from error
+        raise Unusable(f"--hpa {error}") from error
+    try:
+        return GivenHpa(path.name, hpa_of(document_in(content)), _lag_per_replica(content))
+    except (HpaInvalid, SettingsInvalid) as error:
+        raise Unusable(f"--hpa {path}: {error}") from error
 
 
 def _lag_per_replica(content: bytes) -> int | None:
     """Reads the settings in the file's comments; None: they have none. Raises SettingsInvalid."""
-    lines = [line.removeprefix(SETTINGS) for line in content.decode().split("\n") if line.startswith(SETTINGS)]
+    lines = content.decode().split("\n")
+    # Blanks instead of the rest of the file, so that a problem has the line and the column that it has there.
+    blanks = " " * len(SETTINGS)
+    text = "\n".join(blanks + line.removeprefix(SETTINGS) if line.startswith(SETTINGS) else "" for line in lines)
     try:
-        settings = _Settings.model_validate(document_in("\n".join(lines).encode()) or {})
+        settings = _Settings.model_validate(document_in(text.rstrip().encode()) or {})
     except ValidationError as error:
         raise SettingsInvalid(("the settings in its comments are neither rules nor metrics",)) from error
     shapes = (entry.replicas for entry in (*settings.rules, *settings.metrics))
     by_lag = [shape for shape in shapes if shape is not None and shape.lag_per_replica is not None]
     if any(shape.model_extra for shape in by_lag):
         raise SettingsInvalid(("of the settings in its comments, only lagPerReplica is replayed",))
-    return by_lag[0].lag_per_replica if by_lag else None
+    if len(numbers := {shape.lag_per_replica for shape in by_lag}) > 1:
+        raise SettingsInvalid(("the settings in its comments have several values of lagPerReplica; keep one of them",))
+    return next(iter(numbers), None)
 
 
 def is_of(given: GivenHpa, group: Group) -> bool:

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -102,9 +103,14 @@ def test_without_the_rule_in_its_comments_a_number_of_replicas_by_the_lag_is_ref
     [
         ("    replicas: {lagPerReplica: 500, activation: 3}", "only lagPerReplica is replayed"),
         ("    replicas: {lagPerReplica: 0}", "neither rules nor metrics"),
-        ("    replicas: [", "expected the node content"),
+        (f"    replicas: {{lagPerReplica: 1{'0' * 400}}}", "neither rules nor metrics"),
+        ("    replicas: *lag", "line 5, column 19: found undefined alias"),
+        (
+            "    replicas: {lagPerReplica: 500}\n# |   - replicas: {lagPerReplica: 20}",
+            "several values of lagPerReplica",
+        ),
     ],
 )
 def test_a_rule_in_the_comments_that_cannot_be_replayed_is_refused(line: str, sentence: str, tmp_path: Path) -> None:
-    with pytest.raises(Unusable, match=sentence):
+    with pytest.raises(Unusable, match=f"^--hpa {re.escape(str(tmp_path))}/hpa.yaml: .*{sentence}"):
         in_file(tmp_path, required("1", REPLICAS), *RULE, line)
