@@ -106,11 +106,12 @@ def _opened_lock(folder: Path) -> TextIO:
     """Whoever may write into the folder may take the lock, whatever the umask of the user who took it first."""
     path = folder / LOCK
     try:
+        # Never what others have put there: its mode is about to change, and a link may lead to any file.
+        lock = path.open("x")
+    except FileExistsError:
         # In a sticky folder, the kernel may refuse a mode that could create it for another user's file.
         return path.open("r+")
-    except FileNotFoundError:
-        lock = path.open("a")
-    with contextlib.suppress(PermissionError):  # another user has made it at the same moment
+    with contextlib.suppress(PermissionError):  # some file systems keep no modes
         os.fchmod(lock.fileno(), folder.stat().st_mode & READS_AND_WRITES)
     return lock
 

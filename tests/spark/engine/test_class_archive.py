@@ -70,6 +70,16 @@ def test_whoever_may_write_into_the_folder_may_take_the_lock_whatever_the_umask(
     assert stat.S_IMODE((folder / LOCK).stat().st_mode) == lock_mode
 
 
+def test_a_link_in_place_of_the_lock_creates_no_file_elsewhere(folder: Path) -> None:
+    """Nor does one that is there get a mode with which others may write into it."""
+    elsewhere = folder / "elsewhere"
+    (folder / LOCK).symlink_to(elsewhere)
+    with pytest.raises(FileNotFoundError), locked(folder):
+        pass
+
+    assert not elsewhere.exists()
+
+
 def test_another_configuration_of_spark_has_an_archive_of_its_own(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
