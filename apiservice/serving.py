@@ -111,7 +111,7 @@ def run(flags: Flags, version: str, asked_to_end: threading.Event) -> None:
         is_hanging = _serve(_prepare(flags, stack), flags, telemetry, version, asked_to_end)
     if is_hanging:
         # The interpreter's exit would wait longer than we can: object-store libraries for pending requests, Python for
-        # the threads of the upstream.
+        # the threads of the upstream and those that make pages and replies.
         logging.shutdown()
         os._exit(0)
 

@@ -15,8 +15,7 @@ class WorkThread:
 
     def __init__(self, name: str, initializer: Callable[[], None] | None = None) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=initializer)
-        self.is_hanging = False
-        """After `stop`: whether a piece of work is still in progress, for which the interpreter's exit would wait."""
+        self._ending: Thread | None = None
 
     def result(self, work: Callable[[], Result]) -> asyncio.Future[Result]:
         """Returns what the work will return. To cancel it is to drop work that has not begun."""
@@ -25,7 +24,11 @@ class WorkThread:
     def stop(self, timeout_seconds: float) -> None:
         """Drops work that has not begun, and waits at most so long for the piece that has."""
         # The pool itself waits either without a limit or not at all.
-        ending = Thread(target=partial(self._pool.shutdown, cancel_futures=True), daemon=True)
-        ending.start()
-        ending.join(timeout_seconds)
-        self.is_hanging = ending.is_alive()
+        self._ending = Thread(target=partial(self._pool.shutdown, cancel_futures=True), daemon=True)
+        self._ending.start()
+        self._ending.join(timeout_seconds)
+
+    @property
+    def is_hanging(self) -> bool:
+        """After `stop`: whether a piece of work is still in progress, for which the interpreter's exit would wait."""
+        return self._ending is not None and self._ending.is_alive()

@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from apiservice.work_thread import WorkThread
+from local.processes import wait_until
 
 WAIT_SECONDS = 60.0
 
@@ -31,6 +32,7 @@ async def stopped_during(work: Work, thread: WorkThread, timeout_seconds: float)
     is_hanging = thread.is_hanging
     work.may_end.set()
     assert (await result).startswith("readings")
+    await asyncio.to_thread(wait_until, lambda: not thread.is_hanging, "the end of the thread", WAIT_SECONDS)
     return is_hanging
 
 
