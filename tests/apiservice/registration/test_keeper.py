@@ -274,6 +274,16 @@ def test_where_others_take_a_version_later_it_is_said_where_hpas_read(version: s
     assert words in found.message
 
 
+def test_no_version_is_created_while_it_is_not_known_who_holds_the_other_one() -> None:
+    registry = Registry()
+    registry.refuses = {api_service.path_of(CUSTOM[1])}
+    found = registered(registry)
+
+    assert registry.ours() == {EXTERNAL.api_service}
+    assert found.reason == "NotChecked"
+    assert f"{CUSTOM[0].api_service} is not created while {CUSTOM[1].api_service} cannot be checked" in found.message
+
+
 def test_a_missing_right_for_custom_metrics_keeps_external_ones_registered() -> None:
     registry = Registry()
     registry.refuses = {api_service.path_of(group) for group in CUSTOM}
