@@ -26,8 +26,8 @@ class Depth(NamedTuple):
 ENDS, COMMITS, STARTS = Depth(24, 1 / 2), Depth(12, 1 / 2), Depth(9, 3 / 4)
 """These keep at least the log ends of 4,000 cycles (11 hours, at one every 10 s), the commits of 60 cycles, and the log
 starts of 3 hours, as they are read every minute. A tick has 8 bytes for a row, and the newest of each track 12, so a
-row takes 420 at most: 24 more once a partition has moved by more than FARTHEST, and 12 for each tick as long as one
-does so within what is remembered."""
+row takes 420 at most. It takes 24 more once a partition has moved by more than FARTHEST, and 12 for each tick, 612 in
+all, as long as one does so within what is remembered."""
 SAME_SECONDS = 0.001
 """Receipt times that are closer are the same: they are kept with 32 bits."""
 NOT_SEEN = np.inf
