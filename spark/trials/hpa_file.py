@@ -23,8 +23,8 @@ ONE = 1000
 SETTINGS = "# | "
 """What begins a line of the file that has a part of the adapter's settings, as the report writes it."""
 NO_LAG_PER_REPLICA = (
-    "for how much lag it asks for a replica is only in the adapter's settings. Write their rule above the HPA, in "
-    "lines that begin with `# | `, as the files of the report have it"
+    "only the adapter's settings say how much lag asks for a replica. Write their rule above the HPA, in lines that "
+    "begin with `# | `, as in the files of the report"
 )
 
 
@@ -76,11 +76,11 @@ def _lag_per_replica(content: bytes) -> int | None:
     try:
         settings = _Settings.model_validate(document_in(text.rstrip().encode()) or {})
     except ValidationError as error:
-        raise SettingsInvalid(("the settings in its comments are neither rules nor metrics",)) from error
+        raise SettingsInvalid(("the settings in its comments are not valid rules or metrics",)) from error
     shapes = (entry.replicas for entry in (*settings.rules, *settings.metrics))
     by_lag = [shape for shape in shapes if shape is not None and shape.lag_per_replica is not None]
     if any(shape.model_extra for shape in by_lag):
-        raise SettingsInvalid(("of the settings in its comments, only lagPerReplica is replayed",))
+        raise SettingsInvalid(("the settings in its comments have more than lagPerReplica, which alone is replayed",))
     if len(numbers := {shape.lag_per_replica for shape in by_lag}) > 1:
         raise SettingsInvalid(("the settings in its comments have several values of lagPerReplica; keep one of them",))
     return next(iter(numbers), None)

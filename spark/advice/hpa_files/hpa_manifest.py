@@ -15,6 +15,7 @@ from spark.advice.hpa_files.yaml_text import comment, quoted
 from spark.advice.presets import Preset
 from spark.advice.recommendation import Behavior, Number, Reads, Recommendation
 from spark.figures.model import Group
+from spark.trials.hpa_file import SETTINGS
 
 PLACEHOLDER = "your-consumer"
 NO_TARGET = "no-target-recommended"
@@ -101,7 +102,7 @@ def _settings(group: Group, hpa: Recommendation, name: str | None) -> list[str]:
     else:
         return []
     reasons = [line for key, value, reason in keys_of(hpa) for line in comment(f"{key} {value}: {reason}")]
-    return [*comment(why), *(f"# | {line}" for line in lines), *reasons]
+    return [*comment(why), *(f"{SETTINGS}{line}" for line in lines), *reasons]
 
 
 def _selected(group: Group, reads: Reads) -> list[str]:

@@ -92,7 +92,7 @@ def test_a_promise_in_the_files_comments_says_nothing_of_the_lag(tmp_path: Path)
 
 
 def test_without_the_rule_in_its_comments_a_number_of_replicas_by_the_lag_is_refused(tmp_path: Path) -> None:
-    sentence = rf"spec.metrics\[0\] is {REPLICAS}, and for how much lag it asks .*Write their rule above the HPA"
+    sentence = rf"spec.metrics\[0\] is {REPLICAS}, and only the adapter's settings say .*Write their rule above the HPA"
 
     with pytest.raises(Unusable, match=sentence):
         candidate_of(in_file(tmp_path, required("1", REPLICAS)), BILLING, 30.0)
@@ -101,9 +101,9 @@ def test_without_the_rule_in_its_comments_a_number_of_replicas_by_the_lag_is_ref
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("    replicas: {lagPerReplica: 500, activation: 3}", "only lagPerReplica is replayed"),
-        ("    replicas: {lagPerReplica: 0}", "neither rules nor metrics"),
-        (f"    replicas: {{lagPerReplica: 1{'0' * 400}}}", "neither rules nor metrics"),
+        ("    replicas: {lagPerReplica: 500, activation: 3}", "more than lagPerReplica"),
+        ("    replicas: {lagPerReplica: 0}", "not valid rules or metrics"),
+        (f"    replicas: {{lagPerReplica: 1{'0' * 400}}}", "not valid rules or metrics"),
         ("    replicas: *lag", "line 5, column 19: found undefined alias"),
         (
             "    replicas: {lagPerReplica: 500}\n# |   - replicas: {lagPerReplica: 20}",
