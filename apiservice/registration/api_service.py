@@ -130,9 +130,9 @@ def _beside(group: ApiGroup, state: ApiServiceState, states: Mapping[ApiGroup, A
     versions = {other: each for other, each in states.items() if other.name == group.name and other != group}
     held = [other for other, each in versions.items() if each.others or not each.is_known]
     if state.is_absent and held:
-        name = held[0].api_service
-        why = f"others hold {name}" if states[held[0]].others else f"{name} cannot be checked"
-        return replace(state, text=f"{group.api_service} is not created while {why}", is_writable=False)
+        why = "while others hold" if versions[held[0]].others else "until it is known who holds"
+        text = f"{group.api_service} is not created {why} {held[0].api_service}"
+        return replace(state, text=text, is_writable=False)
     preferred = [other for other, each in versions.items() if each.is_ours and other.priority > group.priority]
     if state.others and preferred:
         return replace(state, text=_passed_over(group, state.others, preferred[0]))

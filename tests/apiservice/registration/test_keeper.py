@@ -292,3 +292,13 @@ def test_a_missing_right_for_custom_metrics_keeps_external_ones_registered() -> 
     assert registry.ours() == {EXTERNAL.api_service}
     assert (found.reason, found.details) == ("NotChecked", "refused; refused")
     assert found.message.startswith("v1beta2.custom.metrics.k8s.io cannot be checked")
+
+
+def test_no_version_is_created_until_it_is_known_who_holds_the_other_one() -> None:
+    registry = Registry()
+    registry.refuses = {api_service.path_of(CUSTOM[0])}
+    found = registered(registry)
+    first, second = (group.api_service for group in CUSTOM)
+
+    assert registry.ours() == {EXTERNAL.api_service}
+    assert f"{second} is not created until it is known who holds {first}" in found.message
