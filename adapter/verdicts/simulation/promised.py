@@ -1,8 +1,8 @@
 """The number of members that keeps a promise as the metric of HPAs in a replay, with what the adapter would know.
 
 Most of what the number follows from does not depend on what HPAs do: what arrives, which is computed for many syncs at
-once, and only once for all partitions that get the same. What waits is only looked at where it is more than messages on
-their way."""
+once, and only once for all partitions that get the same number. What waits is only looked at where it is more than
+messages on their way."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
