@@ -28,7 +28,7 @@ from spark.tables import layout
 from spark.tables.sample_files import Skipped
 from spark.tables.seen_hpas import SeenHpa, misnamed_documents, seen_hpas
 from spark.tables.topic_parts import Names
-from spark.trials.hpa_file import GivenHpa, is_of, was_seen_for
+from spark.trials.hpa_file import GivenHpa, groups_of, was_seen_for
 
 
 def report(
@@ -89,11 +89,8 @@ def given_hpas(files: Sequence[GivenHpa], groups: Sequence[Group]) -> dict[Names
     """The HPAs of each group. Raises Unusable where one is of no group of the range."""
     found: dict[Names, list[GivenHpa]] = {}
     for given in files:
-        of = [(group.cluster, group.name) for group in groups if is_of(given, group)]
-        if not of:
-            raise Unusable(f"--hpa {given.file}: does not scale on the lag of a group of the range with all its topics")
-        for key in of:
-            found.setdefault(key, []).append(given)
+        for group in groups_of(given, groups):
+            found.setdefault((group.cluster, group.name), []).append(given)
     return found
 
 

@@ -1,6 +1,6 @@
 """The HPA of `--hpa`: parsed, and refused where it scales on what is not replayed, or on another group."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,9 +62,14 @@ def given_in(path: Path) -> GivenHpa:
     except SettingsInvalid as error:
         raise Unusable(f"--hpa {error}") from error
     try:
-        return GivenHpa(path.name, hpa_of(document_in(content)), _lag_per_replica(content))
+        hpa = hpa_of(document_in(content))
+        return GivenHpa(path.name, hpa, _lag_per_replica(content) if _has_numbers_of_replicas(hpa) else None)
     except (HpaInvalid, SettingsInvalid) as error:
         raise Unusable(f"--hpa {path}: {error}") from error
+
+
+def _has_numbers_of_replicas(hpa: Hpa) -> bool:
+    return any(metric.source.target.average_value == ONE for metric in hpa.metrics)
 
 
 def _lag_per_replica(content: bytes) -> int | None:
@@ -86,10 +91,18 @@ def _lag_per_replica(content: bytes) -> int | None:
     return next(iter(numbers), None)
 
 
-def is_of(given: GivenHpa, group: Group) -> bool:
-    """Whether it scales on this group, which a selector names."""
-    selectors = [metric.source.metric.selector for metric in given.hpa.metrics]
-    return any("group" in dict(_chosen(it)) for it in selectors) and _can_be_replayed(given, group)
+def groups_of(given: GivenHpa, groups: Sequence[Group]) -> list[Group]:
+    """Returns those on which it scales, and which a selector names.
+
+    Raises Unusable where there is none, with the reason for the first one of that name."""
+    selectors = [dict(_chosen(metric.source.metric.selector)) for metric in given.hpa.metrics]
+    named = [group for group in groups if any(it.get("group") == {group.name} for it in selectors)]
+    found = [group for group in named if _can_be_replayed(given, group)]
+    if named and not found:
+        candidate_of(given, named[0], 0.0)
+    if not found:
+        raise Unusable(f"--hpa {given.file}: does not scale on the lag of a group of the range with all its topics")
+    return found
 
 
 def was_seen_for(seen: SeenHpa, group: Group) -> bool:
@@ -121,12 +134,15 @@ def candidate_of(given: GivenHpa, group: Group, promised_seconds: float) -> Cand
         return Candidate(given.hpa, rule=Promised(promised_seconds))
     if metrics == {REPLICAS} and given.lag_per_replica is not None:
         return Candidate(given.hpa, served_by_lag(given.lag_per_replica, group.partitions))
-    raise Unusable("--hpa: spec.metrics has different kinds of metrics; HPAs are replayed with one of them")
+    raise Unusable(
+        f"--hpa {given.file}: spec.metrics has different kinds of metrics; HPAs are replayed with one of them"
+    )
 
 
 def _metric(at: int, metric: Metric, given: GivenHpa, group: Group) -> str:
     """Returns METRIC, REPLICAS or REQUIRED."""
-    place, name, target = f"--hpa: spec.metrics[{at}]", metric.source.metric.name.lower(), metric.source.target
+    place = f"--hpa {given.file}: spec.metrics[{at}]"
+    name, target = metric.source.metric.name.lower(), metric.source.target
     chosen = dict(_chosen(metric.source.metric.selector))
     if not chosen:
         number = REQUIRED if given.lag_per_replica is None else REPLICAS
@@ -134,8 +150,8 @@ def _metric(at: int, metric: Metric, given: GivenHpa, group: Group) -> str:
     wanted = {"cluster": {group.cluster}, "group": {group.name}, "topic": {topic.name for topic in group.topics}}
     for key, values in chosen.items():
         if values != wanted.get(key):
-            shown = ", ".join(sorted(values))
-            raise Unusable(f"{place} scales on {key} {shown!r}, not on the lag of group {group.name!r}")
+            shown, all_of_it = ", ".join(sorted(values)), "all topics" if key == "topic" else "the lag"
+            raise Unusable(f"{place} scales on {key} {shown!r}, not on {all_of_it} of group {group.name!r}")
     if name not in {METRIC, REPLICAS, REQUIRED} or "group" not in chosen:
         shown = metric.source.metric.name
         raise Unusable(f"{place} scales on {shown!r}, not on the lag of group {group.name!r}")

@@ -149,7 +149,7 @@ def test_without_a_file_and_without_an_hpa_that_was_seen_there_is_nothing_to_rep
             [lag_of("billing", metric=REPLICAS, average="1")],
             "billing",
             [],
-            f"--hpa: spec.metrics[0] is {REPLICAS}, and for how much lag it asks for a replica is only in the",
+            f": spec.metrics[0] is {REPLICAS}, and only the adapter's settings say how much lag asks for",
         ),
         ([lag_of("huge")], "huge", [], "--group huge: groups with more than 1\u202f000 partitions are not replayed"),
         ([], "billing", ["--from", "2026-10-01", "--to", "2026-10-02"], "the range has no such group"),

@@ -1,6 +1,7 @@
 """HPAs that groups have today, beside what is recommended."""
 
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import yaml
 from spark.errors import Unusable
 from spark.figures.formatting import count
 from spark.report.build import given_hpas
-from spark.trials.hpa_file import GivenHpa
+from spark.trials.hpa_file import REPLICAS, GivenHpa
 from tests.spark.replay.test_command import lag_of
 from tests.support.history import seen_documents
 from tests.support.history.compacting import asked, compacted, in_process
@@ -34,12 +35,18 @@ def test_an_hpa_belongs_to_the_group_that_its_selector_names() -> None:
 
 
 @pytest.mark.parametrize(
-    "metric",
-    [lag_of("gone"), lag_of("billing", topic="payments"), lag_of("shop"), external(average="3000", name="billing-lag")],
+    ("metric", "sentence"),
+    [
+        (lag_of("gone"), "does not scale on the lag of a group of the range with all its topics"),
+        (external(average="3000", name="billing-lag"), "does not scale on the lag of a group of the range"),
+        (lag_of("billing", topic="payments"), "spec.metrics[0] scales on topic 'payments', not on all topics of group"),
+        (lag_of("shop", topic="orders"), "spec.metrics[0] scales on topic 'orders', not on all topics of group 'shop'"),
+        (lag_of("billing", metric=REPLICAS, average="1"), f"spec.metrics[0] is {REPLICAS}, and only the adapter's"),
+    ],
 )
-def test_an_hpa_on_anything_else_is_refused(metric: Json) -> None:
-    """Of `shop`, it leaves out a topic; of a named metric, nobody knows the group."""
-    with pytest.raises(Unusable, match=r"^--hpa hpa.yaml: does not scale on the lag of a group of the range with all"):
+def test_an_hpa_on_anything_else_is_refused_with_the_reason(metric: Json, sentence: str) -> None:
+    """Of a named metric, nobody knows the group."""
+    with pytest.raises(Unusable, match=f"^--hpa hpa.yaml: {re.escape(sentence)}"):
         given_hpas([given(metric)], GROUPS)
 
 

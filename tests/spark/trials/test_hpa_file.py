@@ -91,6 +91,10 @@ def test_a_promise_in_the_files_comments_says_nothing_of_the_lag(tmp_path: Path)
     assert candidate_of(given, BILLING, 30.0).rule == Promised(30.0)
 
 
+def test_comments_that_are_no_settings_do_not_matter_to_an_hpa_on_the_lag(tmp_path: Path) -> None:
+    assert in_file(tmp_path, lag_of("billing"), "day | peak", "replicas: [").lag_per_replica is None
+
+
 def test_without_the_rule_in_its_comments_a_number_of_replicas_by_the_lag_is_refused(tmp_path: Path) -> None:
     sentence = rf"spec.metrics\[0\] is {REPLICAS}, and only the adapter's settings say .*Write their rule above the HPA"
 
