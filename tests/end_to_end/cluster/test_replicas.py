@@ -30,7 +30,7 @@ from local.manifests.check import MANIFESTS, load
 from local.manifests.shipped import NAME
 from local.processes import free_port, wait_until
 from tests.end_to_end.cluster.test_registration import names_the_service
-from tests.support.real.programs import MAIN, PATIENT_CALLS
+from tests.support.real.programs import MAIN, PATIENT_CALLS, PATIENT_LEASE
 
 PLACE = "replicated"
 GROUP = TOPIC = "replicated"
@@ -38,11 +38,7 @@ LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{PLACE}/leases/{NAME}-leader"
 READ = f"{EXTERNAL_METRICS}/namespaces/default/kafka_consumergroup_lag?labelSelector=group%3D{GROUP}"
 METRICS = ("lag", "records_lag_max", "lead_min", "uncommitted_partitions")
 DRAIN_SECONDS, UNTOLD_SECONDS, GAP_SECONDS = 20.0, 1.5, 30.0
-HASTY = (
-    f"{PATIENT_CALLS}from apiservice.cluster_api import lease; from adapter.history import writer; "
-    "lease.DURATION_SECONDS, lease.DEADLINE_SECONDS, lease.RETRY_SECONDS = 20.0, 15.0, 0.3; "
-    f"writer.STANDBY_SECONDS = 0.2; {MAIN}"
-)
+HASTY = f"{PATIENT_CALLS}{PATIENT_LEASE}from adapter.history import writer; writer.STANDBY_SECONDS = 0.2; {MAIN}"
 WAIT_SECONDS = 180.0
 STRANGER = "a replica of before"
 """Holds the Lease until both replicas have samples, so that whichever takes it writes a file at once."""

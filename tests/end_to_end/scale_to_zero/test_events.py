@@ -13,7 +13,7 @@ from local.manifests.check import MANIFESTS, load
 from local.processes import wait_until
 from tests.support.real.asleep import LEASE, WAIT_SECONDS, Consumer, Stage, consumer, hpa
 from tests.support.real.changes import commit_as_member, member
-from tests.support.real.programs import MAIN
+from tests.support.real.programs import MAIN, PATIENT_LEASE
 
 HASTY = (
     "from apiservice.hpa_events import poster, states; states.SETTLED_SECONDS = 6.0; poster.LOOK_SECONDS = 1.0; "
@@ -21,11 +21,6 @@ HASTY = (
     f"{MAIN}"
 )
 """The installed command, which reports a state after 6 s, and a group whose commits stand still for 10 s."""
-BRIEF_LEASE = (
-    "from apiservice.cluster_api import lease; "
-    "lease.DURATION_SECONDS, lease.DEADLINE_SECONDS, lease.RETRY_SECONDS = 20.0, 15.0, 0.3; "
-)
-"""It lasts for longer than a state must."""
 TYPO = "refunds-of-today"
 ABOVE, UNKNOWN, SERVED = "MaxReplicasAbovePartitions", "GroupUnknown", "ValueServed"
 
@@ -103,7 +98,7 @@ def test_a_stuck_group_is_one_event_and_another_one_once_it_moves(stage: Stage) 
 
 
 def test_two_replicas_post_each_event_once_and_a_takeover_repeats_and_loses_nothing(stage: Stage) -> None:
-    program = (sys.executable, "-c", BRIEF_LEASE + HASTY)
+    program = (sys.executable, "-c", PATIENT_LEASE + HASTY)
     patient = replace(stage, max_age="10m")  # or what a replica has read before it is frozen is too old
     with hpa_on(stage, "known-later") as before, patient.replicas(program, events=True) as running:
         wait_for_events(before, UNKNOWN)
