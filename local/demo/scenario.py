@@ -2,7 +2,7 @@
 
 one replica, no lag -> 0    messages arrive -> 3    all are read -> 0    a single late message -> 1 or more
 
-Separate from `screen`, which handles the terminal. Each step ends when its condition is met, or raises StepFailed."""
+Separate from `screen`, which handles the terminal. Each step ends when its condition is met, or raises RigError."""
 
 import sys
 import time
