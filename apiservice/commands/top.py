@@ -4,6 +4,7 @@ import contextlib
 import csv
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -42,12 +43,13 @@ def run(options: Options) -> None:
     """Shows the groups once, or until the user ends it. Raises AdapterError if no cluster can be read."""
     settings = hurried(given_settings(options.config, options.bootstrap_servers), options.interval)
     several = len(settings.clusters) > 1
-    with _ended_by_the_user(), reading(settings) as clusters:
+    with ended_by_the_user() as end_if_asked, reading(settings) as clusters:
         clusters.wait()
         began = clock.monotonic()
         Event().wait(options.after)
 
         def look() -> list[GroupLine]:
+            end_if_asked()
             # Single cycles may miss a commit or a log end, at both ends of that time.
             return _lines(clusters, max(SHARE_FOLLOWED * (clock.monotonic() - began), options.interval))
 
@@ -58,14 +60,29 @@ def run(options: Options) -> None:
 
 
 @contextlib.contextmanager
-def _ended_by_the_user() -> Iterator[None]:
+def ended_by_the_user() -> Iterator[Callable[[], None]]:
+    """Yields what raises KeyboardInterrupt once SIGINT has come. The one that the signal itself raises is lost where a
+    library takes every exception for an answer, as numpy does where it looks for an attribute."""
+    asked: list[int] = []
+
+    def interrupt(number: int, _: object) -> None:
+        asked.append(number)
+        raise KeyboardInterrupt
+
+    def end_if_asked() -> None:
+        if asked:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
     try:
-        yield
+        yield end_if_asked
     except KeyboardInterrupt:
         pass
     except BrokenPipeError:
         # As in `| head`; the interpreter's own flush at the end would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _write(look: Look, options: Options, *, names_cluster: bool) -> None:

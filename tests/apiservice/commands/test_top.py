@@ -1,9 +1,13 @@
 """What `top` refuses, in one sentence and with status 2."""
 
+import contextlib
+import signal
 import subprocess
 import sys
 
 import pytest
+
+from apiservice.commands.top import ended_by_the_user
 
 NOWHERE = ("--bootstrap-servers", "127.0.0.1:1")
 
@@ -27,3 +31,18 @@ def test_what_cannot_be_shown_is_one_sentence(flags: tuple[str, ...], sentence: 
 
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == f"kafka-lag-adapter: {sentence}\n"
+
+
+def test_an_interruption_that_a_library_took_for_its_own_ends_it_at_the_next_look() -> None:
+    steps: list[str] = []
+
+    with ended_by_the_user() as end_if_asked:
+        end_if_asked()
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        steps.append("lost")
+        end_if_asked()
+        steps.append("shown")
+
+    assert steps == ["lost"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
