@@ -274,14 +274,15 @@ def test_where_others_take_a_version_later_it_is_said_where_hpas_read(version: s
     assert words in found.message
 
 
-def test_no_version_is_created_while_it_is_not_known_who_holds_the_other_one() -> None:
+@pytest.mark.parametrize(("missing", "unknown"), [CUSTOM, CUSTOM[::-1]])
+def test_no_version_is_created_until_it_is_known_who_holds_the_other_one(missing: ApiGroup, unknown: ApiGroup) -> None:
     registry = Registry()
-    registry.refuses = {api_service.path_of(CUSTOM[1])}
+    registry.refuses = {api_service.path_of(unknown)}
     found = registered(registry)
 
     assert registry.ours() == {EXTERNAL.api_service}
     assert found.reason == "NotChecked"
-    assert f"{CUSTOM[0].api_service} is not created while {CUSTOM[1].api_service} cannot be checked" in found.message
+    assert f"{missing.api_service} is not created until it is known who holds {unknown.api_service}" in found.message
 
 
 def test_a_missing_right_for_custom_metrics_keeps_external_ones_registered() -> None:
@@ -292,13 +293,3 @@ def test_a_missing_right_for_custom_metrics_keeps_external_ones_registered() -> 
     assert registry.ours() == {EXTERNAL.api_service}
     assert (found.reason, found.details) == ("NotChecked", "refused; refused")
     assert found.message.startswith("v1beta2.custom.metrics.k8s.io cannot be checked")
-
-
-def test_no_version_is_created_until_it_is_known_who_holds_the_other_one() -> None:
-    registry = Registry()
-    registry.refuses = {api_service.path_of(CUSTOM[0])}
-    found = registered(registry)
-    first, second = (group.api_service for group in CUSTOM)
-
-    assert registry.ours() == {EXTERNAL.api_service}
-    assert f"{second} is not created until it is known who holds {first}" in found.message
