@@ -34,7 +34,7 @@ def test_what_cannot_be_shown_is_one_sentence(flags: tuple[str, ...], sentence: 
 
 
 def test_an_interruption_that_a_library_took_for_its_own_ends_it_at_the_next_look() -> None:
-    steps: list[str] = []
+    steps, before = list[str](), signal.getsignal(signal.SIGINT)
 
     with ended_by_the_user() as end_if_asked:
         end_if_asked()
@@ -45,4 +45,4 @@ def test_an_interruption_that_a_library_took_for_its_own_ends_it_at_the_next_loo
         steps.append("shown")
 
     assert steps == ["lost"]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before
