@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from apiservice.cluster_api import connection
 from apiservice.commands import cluster_facts
 from apiservice.commands.cluster_facts import Cluster
 from apiservice.doctor.facts import Replica
@@ -61,7 +62,10 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """Asked with the patience of a busy machine."""
+    defaults = {**(connection.send.__kwdefaults__ or {}), "timeout_seconds": GATE_SECONDS}
+    monkeypatch.setattr(connection.send, "__kwdefaults__", defaults)
     running = World(tmp_path / "kubeconfig")
 
     class Handler(BaseHTTPRequestHandler):
