@@ -9,7 +9,7 @@ import yaml
 
 from adapter.verdicts.owners import owners_table
 from adapter.verdicts.recent import Counts
-from adapter.verdicts.simulation.plant import Consumers, Messages
+from adapter.verdicts.simulation.consumers import Consumers, Messages
 from adapter.verdicts.simulation.promised import Promised
 from adapter.verdicts.simulation.scalers import Lane, RuleOf
 from benchmarks.scaling.hpas import Json, average, down_after, hpa, value

@@ -13,8 +13,8 @@ import numpy as np
 from adapter.verdicts.assignment import UNKNOWN
 from adapter.verdicts.owners import Owners
 from adapter.verdicts.recent import Counts
+from adapter.verdicts.simulation.consumers import Consumers, Messages
 from adapter.verdicts.simulation.load import MINUTE
-from adapter.verdicts.simulation.plant import Consumers, Messages
 from adapter.verdicts.simulation.scalers import Lane
 from adapter.verdicts.simulation.sights import Sight, Views
 

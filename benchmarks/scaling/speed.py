@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from adapter.verdicts.simulation.consumers import Consumers
 from adapter.verdicts.simulation.load import Load
-from adapter.verdicts.simulation.plant import Consumers
 from adapter.verdicts.simulation.promised import Promised
 from adapter.verdicts.simulation.replay import replay
 from adapter.verdicts.simulation.scalers import Lane

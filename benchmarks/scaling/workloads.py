@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adapter.verdicts.owners import Assignor
+from adapter.verdicts.simulation.consumers import Consumers, Messages
 from adapter.verdicts.simulation.load import NO_EVENTS, Events, Load
-from adapter.verdicts.simulation.plant import Consumers, Messages
 
 Minutes = NDArray[np.int64]
 

@@ -16,7 +16,7 @@ from adapter.verdicts.demands import Demand, Promise
 from adapter.verdicts.hpa import hpa_of
 from adapter.verdicts.owners import Assignor, owners_table
 from adapter.verdicts.required import following_a_rise, quick_window_of, required
-from adapter.verdicts.simulation.plant import Messages
+from adapter.verdicts.simulation.consumers import Messages
 from adapter.verdicts.waits import beyond_flight
 from local.promise import scenario
 from local.promise.environment import Environment

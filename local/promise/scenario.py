@@ -9,7 +9,7 @@ import numpy as np
 import yaml
 
 from adapter.columns import Seconds
-from adapter.verdicts.simulation.plant import Messages
+from adapter.verdicts.simulation.consumers import Messages
 from local.kafka.broker import Kafka
 from local.kubernetes.control_plane import Manifest
 from local.manifests.check import MANIFESTS

@@ -8,7 +8,7 @@ import numpy as np
 
 from adapter.verdicts.capacity import Capacity
 from adapter.verdicts.owners import Assignor
-from adapter.verdicts.simulation.plant import Consumers
+from adapter.verdicts.simulation.consumers import Consumers
 from adapter.verdicts.simulation.promised import Promised
 from spark.advice.demand import USED_AT_MOST, Load, members_needed
 from spark.advice.hpa import JOIN_SECONDS, SETTLES, START_SECONDS, Draft, loop_delay, rounded

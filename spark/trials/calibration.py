@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from adapter.verdicts.simulation.consumers import Consumers
 from adapter.verdicts.simulation.load import NO_EVENTS, Events, Load
-from adapter.verdicts.simulation.plant import Consumers
 from adapter.verdicts.simulation.replay import Replay
 from adapter.verdicts.simulation.scalers import Lane
 from spark.errors import Unusable

@@ -8,7 +8,7 @@ import numpy as np
 from adapter.verdicts.hpa import Hpa, Metric, MetricIdentifier, MetricSource, MetricTarget
 from adapter.verdicts.owners import owners_table
 from adapter.verdicts.recent import Counts
-from adapter.verdicts.simulation.plant import Consumers
+from adapter.verdicts.simulation.consumers import Consumers
 from adapter.verdicts.simulation.scalers import LAG, Lane, RuleOf, Served
 from spark.figures.model import Floats
 from spark.trials.calibration import events_of, load_of, members_of

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from adapter.verdicts.simulation.plant import Consumers
+from adapter.verdicts.simulation.consumers import Consumers
 from adapter.verdicts.simulation.replay import Replay, replay, replayed
 from adapter.verdicts.simulation.scalers import Lane
 from spark.errors import Unusable

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from adapter.verdicts.owners import Assignor
-from adapter.verdicts.simulation.plant import Consumers
+from adapter.verdicts.simulation.consumers import Consumers
 from benchmarks.scaling.picture import picture
 from benchmarks.scaling.policies import LAG, ORACLE, POLICIES, REQUIRED, STARTED, foreseen
 from benchmarks.scaling.rules import Flink, Keda, Packed, View, by_weight

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adapter.columns import Indexes, Seconds
-from adapter.verdicts.simulation.plant import Messages
+from adapter.verdicts.simulation.consumers import Messages
 
 MINUTE = 60.0
 _ROUNDED = 1 - 1e-9

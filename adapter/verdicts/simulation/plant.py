@@ -7,27 +7,21 @@ from the share that is left, and is computed when rates change or partitions mov
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adapter.columns import Indexes, Seconds
 from adapter.verdicts.assignment import UNKNOWN
-from adapter.verdicts.owners import NOBODY, Assignor, Owners, owners_table
+from adapter.verdicts.owners import Owners
 from adapter.verdicts.recent import Counts
+from adapter.verdicts.simulation.consumers import ROW_OF_NOBODY, Consumers, Messages, owner_rows
 from adapter.verdicts.simulation.slots import Entries, Slots, Strides
 
-Messages = NDArray[np.float64]
-
-_OF_ALL = owners_table((1,), Assignor.RANGE)
-"""Members that read all partitions together are as one that reads more."""
 _TINY = 1e-300
 """Messages: no member has less to read without having nothing."""
 _ALL = slice(None)
-_NOBODY = 0
-"""The row of the partitions that no member has. The rows of members follow it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,36 +32,6 @@ class Arrivals:
     """In the first partition."""
     others: Messages
     """In each other partition of weight 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class Consumers:
-    """What the members of one group are like."""
-
-    capacity: float
-    """Messages per second of one member."""
-    partitions: tuple[int, ...]
-    """Of each topic."""
-    assignor: Assignor | None = Assignor.UNIFORM
-    """None: any number of members reads all partitions together, as in a share group."""
-    start_seconds: float = 30.0
-    """From a replica that is wanted to a pod that is ready."""
-    join_seconds: float = 10.0
-    """From a pod that is ready to a member with partitions."""
-    pause_seconds: float = 3.0
-    """For which a rebalance stops all members, or those that lose or get partitions."""
-    commit_seconds: float = 5.0
-    """Between two commits."""
-    interval_seconds: float = 10.0
-    """Between two samples of the adapter."""
-    table: Owners | None = field(default=None, compare=False)
-    """The owner of each partition (columns) by the number of members (rows), of an assignor that is not Kafka's; None:
-    that of `assignor`."""
-
-    @property
-    def width(self) -> int:
-        """All partitions."""
-        return sum(self.partitions)
 
 
 class Plant:
@@ -97,7 +61,7 @@ class Plant:
         self._commits, self._commit_of = np.unique(self._commit, return_inverse=True)
         self._most: Counts = np.array([1 if group.assignor is None else group.width for group in groups])
         self._width: Counts = np.array([group.width for group in groups])
-        self._first_rows, self._tables = _tables(groups, width)
+        self._first_rows, self._tables = owner_rows(groups, width)
         self._lanes: Indexes = np.arange(lanes)
         own = np.array([width] * lanes if rooms is None else rooms, np.intp)
         self._cells = Strides(width * self._lanes, np.ones(lanes, np.intp), own)
@@ -158,7 +122,7 @@ class Plant:
         slots = self._slots.rows.of(at).at
         self._columns.left[slots], self._columns.gathered[slots], self._busiest_gathered[at] = 1.0, 0.0, 0.0
         self._first_rows[lane] = len(self._tables)
-        self._tables = np.concatenate([self._tables, _tables([group], self._weights.shape[1])[1]])
+        self._tables = np.concatenate([self._tables, owner_rows([group], self._weights.shape[1])[1]])
         self._most[lane] = self._most[lane] if self._is_shared[lane] else group.width
         self._width[lane] = group.width
         self._weights[lane, 1 : group.width] = weights[1:]
@@ -173,7 +137,7 @@ class Plant:
 
     def owners(self, lanes: Indexes) -> Indexes:
         """Returns the member that has each partition (columns); negative: nobody."""
-        return self._owners[lanes].astype(np.intp) - _NOBODY - 1
+        return self._owners[lanes].astype(np.intp) - ROW_OF_NOBODY - 1
 
     def weights(self, lanes: Indexes) -> Messages:
         """Returns those of the partitions (columns), where the first one's has no meaning."""
@@ -256,7 +220,7 @@ class Plant:
         np.maximum(left, _TINY, out=left)
         np.divide(its.loads, left, out=left)
         for table in its.scratch_tables:
-            table[_NOBODY] = 1.0
+            table[ROW_OF_NOBODY] = 1.0
         self._busiest_gathered = (self._busiest_gathered + busiest) * left.take(self._first)
         its.left *= left
         for gathered, arrived in zip(its.gathered_tables, others, strict=True):
@@ -311,7 +275,7 @@ class Plant:
             np.multiply(weight_of, arriving, out=growth)
         its.growth[self._first] += self._arriving.busiest
         for growth, work in zip(its.growth_tables, self._slots.spread(self._work(_ALL)), strict=True):
-            growth[_NOBODY + 1 :] -= work
+            growth[ROW_OF_NOBODY + 1 :] -= work
         its.growth *= self._step_seconds
 
     def _find_growth(self, lanes: Indexes) -> None:
@@ -421,23 +385,3 @@ def _of_members(values: Messages, rows: Entries) -> Messages:
     spread: Messages = values.take(rows.lane)
     spread[rows.first] = 0.0
     return spread
-
-
-def _tables(groups: Sequence[Consumers], width: int) -> tuple[Indexes, Owners]:
-    """Returns the first row of each group in one table of the rows of owners."""
-    kinds = {(group.partitions, group.assignor, id(group.table)): group for group in groups}
-    tables, firsts, first = [], {}, 0
-    for kind, group in kinds.items():
-        table = _table(group)
-        padded = np.full((len(table), width), _NOBODY, np.int32)
-        padded[:, : group.width] = np.where(table == NOBODY, _NOBODY, table + 1)
-        tables.append(padded)
-        firsts[kind], first = first, first + len(table)
-    rows = np.array([firsts[group.partitions, group.assignor, id(group.table)] for group in groups], np.intp)
-    return rows, np.concatenate(tables)
-
-
-def _table(group: Consumers) -> Owners:
-    if group.table is not None:
-        return group.table
-    return _OF_ALL if group.assignor is None else owners_table(group.partitions, group.assignor)

@@ -15,7 +15,7 @@ from adapter.verdicts.assignment import Counts, Divisions, Rates, Reading, Shari
 from adapter.verdicts.courses import Course, Courses
 from adapter.verdicts.demands import CALMING, Promise, Promises, Wanting
 from adapter.verdicts.required import decided, drains_of, following_a_rise, quick_window_of
-from adapter.verdicts.simulation.plant import Consumers, Messages
+from adapter.verdicts.simulation.consumers import Consumers, Messages
 from adapter.verdicts.simulation.scalers import Lane
 from adapter.verdicts.simulation.sights import Sight
 from adapter.verdicts.waits import beyond_flight

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from adapter.columns import Indexes
 from adapter.verdicts.controllers import DEFAULT_FLAGS, ControllerFlags
+from adapter.verdicts.simulation.consumers import Consumers, Messages
 from adapter.verdicts.simulation.load import MINUTE, Curves, arrived_in
-from adapter.verdicts.simulation.plant import Arrivals, Consumers, Messages, Plant
+from adapter.verdicts.simulation.plant import Arrivals, Plant
 from adapter.verdicts.simulation.scalers import Autoscaled, Given, Lane, Scaler
 from adapter.verdicts.simulation.sights import RATE_SECONDS, Inflows, Sight
 

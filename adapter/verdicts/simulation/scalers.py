@@ -10,8 +10,8 @@ from adapter.columns import Flags, Indexes
 from adapter.verdicts.controllers import ControllerFlags, Controllers, Milli, lanes_by
 from adapter.verdicts.hpa import Hpa
 from adapter.verdicts.recent import Counts, RecentCounts, Window
+from adapter.verdicts.simulation.consumers import Consumers, Messages
 from adapter.verdicts.simulation.load import MINUTE, NO_EVENTS, Events, Load
-from adapter.verdicts.simulation.plant import Consumers, Messages
 from adapter.verdicts.simulation.sights import Sight
 
 

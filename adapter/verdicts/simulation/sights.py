@@ -7,8 +7,9 @@ import numpy as np
 from adapter.columns import Indexes, Seconds
 from adapter.verdicts.recent import Counts
 from adapter.verdicts.required import quick_window_of
+from adapter.verdicts.simulation.consumers import Messages
 from adapter.verdicts.simulation.load import arrived_between
-from adapter.verdicts.simulation.plant import Messages, Plant
+from adapter.verdicts.simulation.plant import Plant
 
 RATE_SECONDS = 75.0
 """Over which the adapter computes rates: between 60 and 95."""

@@ -14,7 +14,8 @@ from adapter.verdicts.courses import Course, Courses
 from adapter.verdicts.demands import Demand, Demands, Promise, Promises
 from adapter.verdicts.owners import Assignor
 from adapter.verdicts.required import BASES, Basis, following_a_rise, required, required_of_all
-from adapter.verdicts.simulation.plant import Arrivals, Consumers, Plant
+from adapter.verdicts.simulation.consumers import Consumers
+from adapter.verdicts.simulation.plant import Arrivals, Plant
 from adapter.verdicts.waits import beyond_flight
 from tests.support.demands import PROMISE, demand
 

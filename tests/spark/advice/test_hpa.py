@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from adapter.verdicts.capacity import Capacity
-from adapter.verdicts.simulation.plant import Consumers
+from adapter.verdicts.simulation.consumers import Consumers
 from spark.advice.advised import expected_in_words
 from spark.advice.assessment import drain_seconds
 from spark.advice.demand import load_of

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adapter.verdicts.simulation.plant import Consumers
+from adapter.verdicts.simulation.consumers import Consumers
 from spark.errors import Unusable
 from spark.figures.periods import Wanted
 from spark.replay.outcome import ReplayTask, outcome_in, outcome_of

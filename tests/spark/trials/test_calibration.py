@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adapter.verdicts.simulation.plant import Consumers
+from adapter.verdicts.simulation.consumers import Consumers
 from adapter.verdicts.simulation.replay import replayed
 from spark.errors import Unusable
 from spark.trials.calibration import Calibration, Courses, as_served, as_they_were, calibration_of

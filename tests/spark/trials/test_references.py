@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 
 from adapter.verdicts.owners import Assignor
-from adapter.verdicts.simulation.plant import Consumers
+from adapter.verdicts.simulation.consumers import Consumers
 from adapter.verdicts.simulation.replay import replayed
 from adapter.verdicts.simulation.scalers import Served
 from spark.trials.references import foreseen, keda_of, lane_of_oracle, lanes_with

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from adapter.verdicts.owners import Assignor
-from adapter.verdicts.simulation.plant import Consumers
+from adapter.verdicts.simulation.consumers import Consumers
 from spark.trials.minutes import Minutes, Shape
 from spark.trials.references import Candidate
 from spark.trials.trial import Question, Trial, Untried, cheapest, trials_of

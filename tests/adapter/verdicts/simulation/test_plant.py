@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis.strategies import floats, integers, lists, tuples
 
 from adapter.verdicts.owners import Assignor, owners_table
-from adapter.verdicts.simulation.plant import Arrivals, Consumers, Plant
+from adapter.verdicts.simulation.consumers import Consumers
+from adapter.verdicts.simulation.plant import Arrivals, Plant
 
 
 def plant(*groups: Consumers, members: int = 1, waiting: float = 0.0) -> Plant:

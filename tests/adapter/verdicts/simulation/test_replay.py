@@ -9,8 +9,8 @@ from adapter.verdicts.courses import Course, Courses
 from adapter.verdicts.demands import Demands, Promise, Promises
 from adapter.verdicts.owners import Assignor
 from adapter.verdicts.required import following_a_rise, quick_window_of, required_of_all
+from adapter.verdicts.simulation.consumers import Consumers, Messages
 from adapter.verdicts.simulation.load import Events, Load
-from adapter.verdicts.simulation.plant import Consumers, Messages
 from adapter.verdicts.simulation.promised import Promised, sharing_of
 from adapter.verdicts.simulation.replay import replayed
 from adapter.verdicts.simulation.scalers import Lane, Served
