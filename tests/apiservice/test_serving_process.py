@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from local.processes import wait_until
 from tests.support.kubernetes.authorities import SERVER, Authority, Issued, client_context, config_map_data
 from tests.support.kubernetes.fake_cluster import FakeCluster, kubeconfig_text
-from tests.support.kubernetes.serving_process import ANY_PORTS, ANYWHERE, SERVERS, Serving, serving, until
+from tests.support.kubernetes.serving_process import ANY_PORTS, ANYWHERE, SERVERS, WAIT_SECONDS, Serving, serving
 
 PROXIES, CLIENTS = Authority("front-proxy-ca"), Authority("kubernetes")
 PROXY, IMPOSTOR = PROXIES.issue("front-proxy-client"), CLIENTS.issue("front-proxy-client")
@@ -58,7 +59,7 @@ def cluster() -> Iterator[FakeCluster]:
 def running(cluster: FakeCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     """One process for several tests, because starting it takes longest."""
     with serving(tmp_path_factory.mktemp("running"), cluster) as server:
-        until(lambda: server.get_plain("/readyz") == 200)
+        server.wait_until_ready()
         yield server
 
 
@@ -86,7 +87,7 @@ def test_a_rotated_front_proxy_ca_needs_no_restart(running: Serving) -> None:
     for authority, believed, removed in ((renewed, new, PROXY), (PROXIES, PROXY, new)):
         running.cluster.replace(config_map_data(authority, CLIENTS))
 
-        until(functools.partial(is_believed, running, believed))
+        wait_until(functools.partial(is_believed, running, believed), "the new CA to be believed", WAIT_SECONDS)
         assert not is_believed(running, removed)
 
 
@@ -102,12 +103,14 @@ def test_a_renewed_serving_certificate_needs_no_restart(running: Serving) -> Non
 
     SERVERS.issue("renewed", usages=(SERVER,)).write(running.folder, "tls")
 
-    assert until(lambda: ssl.get_server_certificate(("127.0.0.1", running.secure)) != before)
+    wait_until(
+        lambda: ssl.get_server_certificate(("127.0.0.1", running.secure)) != before, "the new certificate", WAIT_SECONDS
+    )
 
 
 def test_sigterm_ends_with_status_0_in_time(tmp_path: Path, cluster: FakeCluster) -> None:
     with serving(tmp_path, cluster, PATIENT) as server:
-        until(lambda: server.get_plain("/readyz") == 200)
+        server.wait_until_ready()
         kept = http.client.HTTPSConnection("127.0.0.1", server.secure, timeout=60, context=client_context(tmp_path))
         with contextlib.closing(kept):
             kept.request("GET", "/readyz")
@@ -115,7 +118,7 @@ def test_sigterm_ends_with_status_0_in_time(tmp_path: Path, cluster: FakeCluster
             begun = time.monotonic()
             server.process.send_signal(signal.SIGTERM)
             # It is logged a moment before readiness shows it.
-            until(lambda: server.get_plain("/readyz") == 500)
+            wait_until(lambda: server.get_plain("/readyz") == 500, "it to be unready", WAIT_SECONDS)
             assert "stopping: unready" in server.log.read_text()
 
             kept.request("GET", "/readyz")
@@ -145,18 +148,19 @@ def test_a_silent_api_server_means_live_but_not_ready(tmp_path: Path) -> None:
     cluster = FakeCluster(config_map_data(PROXIES, CLIENTS), tokens={}, allowed={"autoscaler"})
     cluster.failing_with = 503
     with cluster, serving(tmp_path, cluster) as server:
+        log = server.log
         assert server.get_plain("/livez") == 200
         assert server.get_plain("/readyz") == 500
         assert server.get(GROUP, None, {"Authorization": "Bearer good"})[0] == 503
-        until(lambda: all(f"{name}: NotRead" in server.log.read_text() for name in WATCHED))
+        wait_until(lambda: all(f"{name}: NotRead" in log.read_text() for name in WATCHED), "both lines", WAIT_SECONDS)
 
         cluster.failing_with = None
 
-        until(lambda: server.get_plain("/readyz") == 200)
+        server.wait_until_ready()
         assert server.get(GROUP, PROXY, AS_AUTOSCALER)[0] == 200
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(60) == 0
-        log = server.log.read_text()
-    assert "Traceback" not in log
+        said = log.read_text()
+    assert "Traceback" not in said
     for name in WATCHED:
-        assert log.count(f"{name}: NotRead: they cannot be read") == 1
+        assert said.count(f"{name}: NotRead: they cannot be read") == 1

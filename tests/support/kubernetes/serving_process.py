@@ -5,12 +5,11 @@ import http.client
 import re
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
+from local.processes import wait_until
 from tests.support.kubernetes.authorities import SERVER, Authority, Issued, client_context
 from tests.support.kubernetes.fake_cluster import FakeCluster, kubeconfig_text
 
@@ -19,7 +18,8 @@ COMMAND = (sys.executable, "-m", "apiservice")
 # Port 1 of the loopback: nobody listens there, and nothing of Kafka is needed here.
 ANYWHERE = ("--bootstrap-servers", "127.0.0.1:1", "--bind-address", "127.0.0.1", "--metrics-bind-address", "127.0.0.1")
 ANY_PORTS = ("--secure-port", "0", "--metrics-port", "0")
-Given = TypeVar("Given")
+PORTS = re.compile(r"serving on 127\.0\.0\.1:(\d+), metrics on 127\.0\.0\.1:(\d+)")
+WAIT_SECONDS = 180.0
 
 
 @dataclass
@@ -47,6 +47,9 @@ class Serving:
             connection.request("GET", path)
             return connection.getresponse().status
 
+    def wait_until_ready(self) -> None:
+        wait_until(lambda: self.get_plain("/readyz") == 200, "it to be ready", WAIT_SECONDS)
+
 
 @contextlib.contextmanager
 def serving(folder: Path, cluster: FakeCluster, command: tuple[str, ...] = COMMAND) -> Iterator[Serving]:
@@ -65,19 +68,10 @@ def serving(folder: Path, cluster: FakeCluster, command: tuple[str, ...] = COMMA
 
 
 def wait_for_ports(process: "subprocess.Popen[str]", log: Path) -> tuple[int, int]:
-    def ports() -> "re.Match[str] | None":
-        assert process.poll() is None, log.read_text()
-        return re.search(r"serving on 127\.0\.0\.1:(\d+), metrics on 127\.0\.0\.1:(\d+)", log.read_text())
+    def is_over() -> bool:
+        return process.poll() is not None or PORTS.search(log.read_text()) is not None
 
-    found = until(ports)
-    assert found
+    wait_until(is_over, "the ports of the process", WAIT_SECONDS)
+    found = PORTS.search(log.read_text())
+    assert found, log.read_text()
     return int(found[1]), int(found[2])
-
-
-def until(condition: Callable[[], Given], seconds: float = 60) -> Given:
-    """What the condition gives as soon as that is something."""
-    end = time.monotonic() + seconds
-    while not (given := condition()):
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
-    return given
