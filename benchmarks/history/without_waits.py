@@ -12,6 +12,7 @@ from unittest import mock
 import numpy as np
 
 from spark.engine import tasks
+from spark.engine.progress import Tally
 from spark.engine.session import SparkSettings, started
 from spark.engine.tasks import Attempted
 from spark.pipeline import day_task, hour_task
@@ -79,8 +80,8 @@ def with_less(kernel: Callable[[Task], Made], task: Task) -> Made:
         return kernel(task)
 
 
-def attempted_with_less(kernel: Callable[[Any], Any], *rest: Any) -> Attempted[Any, Any]:  # noqa: ANN401 -- as it is made
-    return Attempted(partial(with_less, kernel), *rest)
+def attempted_with_less(kernel: Callable[[Task], Made], failures: int, tally: Tally | None) -> Attempted[Task, Made]:
+    return Attempted(partial(with_less, kernel), failures, tally)
 
 
 def main(location: str, what: str) -> None:

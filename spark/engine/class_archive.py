@@ -103,7 +103,8 @@ def locked(folder: Path, operation: int = WAITING) -> Iterator[None]:
 
 
 def _opened_lock(folder: Path) -> TextIO:
-    """Whoever may write into the folder may take the lock, whatever the umask of the user who took it first."""
+    """Opens or creates the lock. Whatever the umask of the user who creates it, all who may write into the folder may
+    take it."""
     path = folder / LOCK
     try:
         # Never what others have put there: its mode is about to change, and a link may lead to any file.

@@ -101,7 +101,7 @@ def test_what_distances_are_beyond_is_kept_once_however_often_a_log_was_reset() 
 @settings(max_examples=200)
 @given(st.lists(st.tuples(*[st.sampled_from([0, 7, 2**31, 2**32, 2**34, 2**50])] * 2), min_size=1, max_size=40))
 def test_every_offset_is_remembered_as_it_was_read(read: list[tuple[int, int]]) -> None:
-    """Of two partitions, either of which may be reset or move far while the other does not."""
+    """Two partitions: either may be reset, or move by billions, while the other stays."""
     keys = [("billing", "orders", 0), ("billing", "orders", 1)]
     layout = samples.layout(keys)
     ring = empty_ring(layout)

@@ -172,7 +172,7 @@ def test_replicas_for_the_next_hour_are_required_before_it_begins_where_the_hist
 
     assert two_again == dict.fromkeys(NUMBERS, ("1", "1.00"))
     assert [three, *mondays] == [dict.fromkeys(NUMBERS, ("2", "1.00"))] * 3
-    # Whoever forecast the last week by the one before was wrong.
+    # The load of its first week did not predict that of its second.
     forecast, skill = changed["required_replicas_forecast"]
     assert forecast == "2"
     assert float(skill or "nan") < 0.1

@@ -98,7 +98,7 @@ def commit_and_expire(cluster: Kafka, group: str, topic: str, offset: int) -> No
 
 
 def state_of(cluster: Kafka, group: str) -> str:
-    """As Kafka tells it: Stable, Empty, PreparingRebalance, …; empty: it cannot tell while its coordinator moves."""
+    """Returns the state that Kafka reports, such as Stable or Empty; no text while the group's coordinator moves."""
     with contextlib.suppress(RetriableError), admin(cluster.bootstrap_servers) as client:
         return str(client.describe_groups([group])[group]["group_state"])
     return ""
