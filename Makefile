@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export KAFKA_LAG_ADAPTER_CACHE := $(or $(KAFKA_LAG_ADAPTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kafka-lag-adapter)
 export UV_CACHE_DIR ?= $(KAFKA_LAG_ADAPTER_CACHE)/uv
 
-.PHONY: demo demo-activator demo-demand report-demo test test-unit test-pythons test-spark test-e2e test-images test-kafka test-kerberos check bench rig spark-cluster spark-archive format requirements wheels clean
+.PHONY: demo demo-activator demo-demand report-demo test test-unit test-pythons test-spark test-e2e images test-images test-kafka test-kerberos check bench rig spark-cluster spark-archive format requirements wheels clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/installed ## a topic, a consumer Deployment and an HPA on real parts: 0 -> 3 -> 0 -> 1
@@ -49,9 +49,11 @@ test-spark: $(VENV)/installed ## the tests that run Spark or the S3 server
 test-e2e: rig ## the tests on a real Kafka and a real control plane
 	@$(BIN)/python -m pytest -m e2e -n 4 --dist loadgroup $(PYTEST_ARGS)
 
-test-images: rig ## the images, built from the Dockerfile without a registry and run as in their pods: needs root and Debian
+images: $(VENV)/installed ## the images, built from the Dockerfile without a registry: needs root and Debian
 	@$(BIN)/python -m local.images
-	@$(BIN)/python -m pytest -m images -n 4 --dist loadgroup $(PYTEST_ARGS)
+
+test-images: rig images ## the images, run as in their pods
+	@$(BIN)/python -m pytest tests/images -m images -n 4 --dist loadgroup $(PYTEST_ARGS)
 
 KAFKA ?= 4.3.1
 test-kafka: $(VENV)/installed ## the correctness tests on another Kafka: make test-kafka KAFKA=2.8.2

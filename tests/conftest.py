@@ -68,11 +68,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if getattr(item.config.option, "loadgroup", False):
                 # pytest-xdist 3.8 adds the group to an attribute that pytest 9.2 no longer reads, and ignores groups.
                 item._id = type(item._id).parse(f"{item.nodeid}@{group}")
-    items.sort(key=lambda item: _place(groups[item], parts[item]))
+    items.sort(key=lambda item: (_place(groups[item], parts[item]), groups[item] is None))
 
 
 def _place(group: str | None, part: str) -> int:
-    """The many short tests come last, because they keep every process busy until the end."""
+    """The many short tests come last, because they keep every process busy until the end; of a part, those that any
+    process may take."""
     return LONGEST.index(group) if group in LONGEST else len(LONGEST) + PARTS.index(part)
 
 
@@ -108,8 +109,8 @@ def _folder_part(path: Path) -> str | None:
 def _group_of(item: pytest.Item, part: str, *, shares: bool) -> str | None:
     """End-to-end tests are grouped by folder if they share real parts with other files, by file otherwise; all that
     need the control plane are one group, all that install adapters another, and all that need the session of Spark a
-    third. Each file with tests of the images is a group, because they wait more than they compute. Any process may take
-    the others."""
+    third. Each file with tests of the images is a group, because they wait more than they compute. Tests that share a
+    fixture of their file run in one process, or each process would make it anew. Any process may take the others."""
     fixtures = getattr(item, "fixturenames", ())
     if part == "images":
         return item.path.stem
@@ -119,7 +120,16 @@ def _group_of(item: pytest.Item, part: str, *, shares: bool) -> str | None:
         return "install"
     if part == "e2e":
         return item.path.parent.name if shares else item.path.stem
-    return "spark" if "spark_session" in fixtures else None
+    if "spark_session" in fixtures:
+        return "spark"
+    return f"{item.path.parent.name}.{item.path.stem}" if _shares_a_fixture_of_its_file(item) else None
+
+
+def _shares_a_fixture_of_its_file(item: pytest.Item) -> bool:
+    if not isinstance(item, pytest.Function):
+        return False
+    # pytest has no public way to learn the scope of a test's fixtures.
+    return any(found[-1].scope == "module" for found in item._fixtureinfo.name2fixturedefs.values())
 
 
 @pytest.fixture(scope="session")

@@ -107,7 +107,9 @@ def test_so_they_do_in_small_batches_tasks_and_parts(tmp_path_factory: pytest.Te
 def test_so_they_do_by_spark(spark_session: SparkSession, tmp_path: Path) -> None:
     chance = Random(7)  # noqa: S311 -- a history, no secret
 
-    assert_two_compactions_are_right(tmp_path, chance, BatchLimits(of_task=500, of_range=100), lambda: spark_session)
+    limits = BatchLimits(of_task=500, of_range=100)
+
+    assert_two_compactions_are_right(tmp_path, chance, limits, lambda: spark_session, histories=8)
 
 
 def assert_two_compactions_are_right(
