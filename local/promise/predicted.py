@@ -1,15 +1,16 @@
 """The same run in the simulator: the same load, consumers and HPAs, and what was measured of the machine."""
 
 import math
-from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
-from adapter.columns import NOT_KNOWN
+from adapter.columns import NOT_KNOWN, Seconds
 from adapter.lag.demand import rates_by
+from adapter.lag.replicas import LONGEST_COMMIT_INTERVAL
 from adapter.lag.ring import ENDS, NOT_SEEN, Track, extended, past_of
 from adapter.metrics.demand import window_of
-from adapter.verdicts.assignment import Sharing
+from adapter.verdicts.assignment import Counts, Sharing
 from adapter.verdicts.controllers import ControllerFlags, Controllers
 from adapter.verdicts.courses import Course
 from adapter.verdicts.demands import Demand, Promise
@@ -26,7 +27,7 @@ from local.promise.readers import BATCH_SECONDS, Readers
 RUNS = 15
 DESCRIBED_SECONDS = 60
 """Between two looks at a group's members."""
-BEFORE_SECONDS = 90
+BEFORE_SECONDS = scenario.START_SECONDS
 """For so long the adapter has followed the topic when the load begins."""
 PARTS = np.arange(scenario.PARTITIONS)
 INTERVAL = scenario.INTERVAL_SECONDS
@@ -34,8 +35,15 @@ BATCHES = round(1 / BATCH_SECONDS)
 """In a second."""
 OWNERS = owners_table((scenario.PARTITIONS,), Assignor.RANGE)
 
-Value = Callable[[int, Messages, int, int], float]
-"""Second, what waits in each partition, members and replicas -> what the HPA reads; NaN: nothing."""
+
+class _Metric(Protocol):
+    """What the HPA reads of one group."""
+
+    def look(self, now: float, ends: Counts, commits: Counts) -> None:
+        """Takes what a cycle of the adapter finds in each partition."""
+
+    def value(self, now: float, members: int, replicas: int) -> float:
+        """Returns NaN if it is not known. `members`: of the group now; `replicas`: that its HPA has."""
 
 
 def predicted(group: str, environment: Environment | None = None, number: int = RUNS) -> list[Run]:
@@ -47,19 +55,20 @@ def predicted(group: str, environment: Environment | None = None, number: int = 
 
 
 def _predicted(group: str, environment: Environment, chance: np.random.Generator) -> Run:
-    value = _lag if group == scenario.BY_LAG else _Required(chance).value
+    metric = _Lag() if group == scenario.BY_LAG else Promised(chance)
     rates, pods = scenario.rates(), _Pods(environment.starts, chance)
     readers = Readers(scenario.CAPACITY, OWNERS, environment.pause, chance)
     controllers = Controllers([hpa_of(scenario.hpa(group))], ControllerFlags(sync_seconds=scenario.SYNC_SECONDS))
     replicas, written, due = np.zeros(len(rates), np.int64), 0, 0.0
-    cycle_at = round(chance.uniform(0, INTERVAL) * BATCHES)
-    seen = readers.waiting
-    for batch in range(len(rates) * BATCHES):
+    first_cycle = int(chance.integers(INTERVAL * BATCHES))
+    for batch in range(-BEFORE_SECONDS * BATCHES, len(rates) * BATCHES):
         now, second = batch * BATCH_SECONDS, batch // BATCHES
-        if batch % (INTERVAL * BATCHES) == cycle_at:
-            seen = readers.waiting
+        if batch % (INTERVAL * BATCHES) == first_cycle:
+            metric.look(now, readers.ends, readers.ends - readers.waiting)
+        if batch < 0:
+            continue
         if batch % BATCHES == 0 and is_sync(second, environment):
-            milli = np.array([[np.ceil(1000 * value(second, seen.astype(float), len(pods.members(now)), pods.wanted))]])
+            milli = np.array([[np.ceil(1000 * metric.value(now, len(pods.members(now)), pods.wanted))]])
             there = np.array([pods.wanted])
             pods.want(int(controllers.sync(now, milli, there, there, there)[0]), now)
         replicas[second] = pods.wanted
@@ -98,29 +107,44 @@ class _Pods:
         return sorted(each for joined_at, each in self._pods if joined_at <= now)
 
 
-def _lag(_second: int, waiting: Messages, _members: int, _replicas: int) -> float:
-    return float(waiting.sum())
+class _Lag:
+    def __init__(self) -> None:
+        self._lag = math.nan
+
+    def look(self, _now: float, ends: Counts, commits: Counts) -> None:
+        self._lag = float((ends - commits).sum())
+
+    def value(self, _now: float, _members: int, _replicas: int) -> float:
+        return self._lag
 
 
-class _Required:
+class Promised:
     """The number that the adapter serves, by what it sees every few seconds."""
 
     def __init__(self, chance: np.random.Generator) -> None:
         self._course: Course | None = None
         self._members, self._described_at = scenario.REPLICAS, -chance.uniform(0, DESCRIBED_SECONDS)
         self._ends = Track((), np.full(len(PARTS), NOT_KNOWN, np.int64), np.full(len(PARTS), NOT_SEEN))
-        self._read_at = -BEFORE_SECONDS
-        self._arrived = np.concatenate([[0.0], np.cumsum(scenario.rates())]) / scenario.PARTITIONS
+        self._commits, self._lag = np.zeros((2, len(PARTS)), np.int64)
+        self._read_at, self._moved_at = -math.inf, np.full(len(PARTS), -math.inf)
 
-    def value(self, second: int, waiting: Messages, members: int, replicas: int) -> float:
-        if second - self._described_at >= DESCRIBED_SECONDS:
+    def look(self, now: float, ends: Counts, commits: Counts) -> None:
+        received, is_read = np.full(len(PARTS), now), np.ones(len(PARTS), np.bool_)
+        self._ends = extended(self._ends, now, ends, received, is_read, ENDS)
+        self._moved_at = np.where(commits != self._commits, now, self._moved_at)
+        self._commits, self._lag, self._read_at = commits, ends - commits, now
+
+    def value(self, now: float, members: int, replicas: int) -> float:
+        if now - self._described_at >= DESCRIBED_SECONDS:
             self._members = members
-            self._described_at += DESCRIBED_SECONDS * ((second - self._described_at) // DESCRIBED_SECONDS)
-        arriving = self._arriving(second)
+            self._described_at += DESCRIBED_SECONDS * ((now - self._described_at) // DESCRIBED_SECONDS)
+        arriving, lag = self._arriving(), self._lag.astype(float)
+        if np.isnan(arriving).any():
+            return math.nan
         demand = Demand(
             arriving=arriving,
-            lag=waiting,
-            beyond=beyond_flight(waiting, arriving, float(INTERVAL)),
+            lag=lag,
+            beyond=beyond_flight(lag, arriving, self._flight_seconds()),
             capacity=scenario.CAPACITY,
             partitions=(scenario.PARTITIONS,),
             sharing=Sharing.BY_TOPIC,
@@ -128,16 +152,15 @@ class _Required:
             expected_members=replicas,
         )
         promise = Promise.of(scenario.MAX_WAIT, Sharing.BY_TOPIC, INTERVAL)
-        found, self._course = required(float(second), demand, promise, self._course)
+        found, self._course = required(now, demand, promise, self._course)
         return float(found.members)
 
-    def _arriving(self, second: int) -> Messages:
+    def _arriving(self) -> Messages:
         """The rates as the adapter computes them, by the log ends that it remembers."""
-        for at in range(self._read_at, second - INTERVAL // 2 + 1, INTERVAL):
-            end = np.full(len(PARTS), int(self._arrived[max(at, 0)]))
-            received, is_read = np.full(len(PARTS), float(at)), np.ones(len(PARTS), np.bool_)
-            self._ends = extended(self._ends, float(at), end, received, is_read, ENDS)
-            self._read_at = at + INTERVAL
         past, quick = past_of(self._ends, PARTS), float(quick_window_of(INTERVAL))
         usual, lately = (rates_by(past, window - INTERVAL / 2).per_second for window in (window_of(INTERVAL), quick))
-        return following_a_rise(usual, lately, quick)
+        return usual if np.isnan(usual).any() else following_a_rise(usual, lately, quick)
+
+    def _flight_seconds(self) -> Seconds:
+        """As the adapter has it: while a member reads one partition, the commits of its others do not move."""
+        return np.clip(self._read_at - self._moved_at, 0.0, LONGEST_COMMIT_INTERVAL) + INTERVAL

@@ -31,6 +31,7 @@ class Readers:
             chance,
         )
         self._written: list[deque[float]] = [deque() for _ in range(owners.shape[1])]
+        self._ends = np.zeros(owners.shape[1], np.int64)
         self._members: Sequence[float] | None = None
         self._of: list[_Member] = []
         """By partition, who reads it."""
@@ -38,6 +39,11 @@ class Readers:
         self.committed_at: list[float] = []
         self.waits: list[float] = []
         """Of the messages whose offsets were committed at these times."""
+
+    @property
+    def ends(self) -> Counts:
+        """The log end of each partition."""
+        return self._ends.copy()
 
     @property
     def waiting(self) -> Counts:
@@ -48,6 +54,7 @@ class Readers:
         """Lets a message come in each of these partitions."""
         for partition in partitions:
             self._written[partition].append(now)
+            self._ends[partition] += 1
 
     def read(self, now: float, members: Sequence[float]) -> None:
         """Lets the members with these ids work for as long as a batch takes, from `now` on."""

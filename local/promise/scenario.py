@@ -16,7 +16,7 @@ from local.manifests.check import MANIFESTS
 
 NAMESPACE = "promise"
 TOPIC = "orders"
-PARTITIONS = 12
+PARTITIONS = 40
 BY_LAG, BY_PROMISE = "by-lag", "by-promise"
 GROUPS = (BY_LAG, BY_PROMISE)
 CAPACITY = 20.0

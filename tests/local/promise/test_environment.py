@@ -64,7 +64,7 @@ def test_replicas_that_never_join_read_nothing() -> None:
     never = one(scenario.BY_LAG, replace(USUAL, starts=(10_000.0,)))
 
     assert never.weights.sum() < 0.5 * scenario.rates().sum()
-    assert never.replicas[-1] == scenario.PARTITIONS
+    assert never.replicas[-1] == scenario.hpa(scenario.BY_LAG)["spec"]["maxReplicas"]
 
 
 def test_every_prediction_of_the_same_environment_is_the_same() -> None:
