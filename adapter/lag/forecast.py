@@ -42,7 +42,9 @@ LONGEST_DAYS = 28
 FEWEST_HOURS = 48
 """That are tried."""
 MOST = 3.0
-"""Times by which a forecast may differ from the pattern: a few messages at night are no flood in the morning."""
+"""Times by which a forecast may be above the pattern, because a few messages at night are no flood in the morning, and
+below it before a rise by as many times, which also wakes a group that rests. Before any other hour, a group that rests
+goes on resting: otherwise it would be woken at the end of every hour."""
 MARGIN = 0.1
 """The least skill with which a forecast is worth more than the last hour's rate."""
 
@@ -159,4 +161,5 @@ def _forecast(last: Rates, usual_then: Rates, usual_now: Rates) -> Rates:
     """The last rate where the pattern says nothing."""
     is_known = usual_then > 0
     busier = np.where(is_known, last / np.where(is_known, usual_then, 1.0), 1.0)
-    return np.where(np.isnan(usual_now), last, usual_now * np.clip(busier, 1 / MOST, MOST))
+    least = np.where(usual_now >= MOST * usual_then, 1 / MOST, 0.0)
+    return np.where(np.isnan(usual_now), last, usual_now * np.clip(busier, least, MOST))

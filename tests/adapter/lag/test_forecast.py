@@ -47,6 +47,12 @@ def test_a_day_that_is_twice_as_busy_goes_on_twice_as_busy_and_not_more_than_thr
     assert rates == [2 * OPEN, MOST * OPEN, OPEN / MOST]
 
 
+def test_a_group_that_rests_is_woken_before_a_rise_and_not_at_the_end_of_every_hour() -> None:
+    opens, noon, closes = (datetime(2026, 10, 27, hour, tzinfo=BERLIN).timestamp() for hour in (9, 12, 17))
+
+    assert [pattern().rate_at(at + 5, at - 60, 0.0) for at in (opens, noon, closes)] == [OPEN / MOST, 0.0, 0.0]
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 14 * 86_400), st.integers(1, 1800), st.floats(1, 1000))
 def test_the_rate_is_that_of_plain_python(second: int, ahead: int, rate: float) -> None:
@@ -54,7 +60,8 @@ def test_the_rate_is_that_of_plain_python(second: int, ahead: int, rate: float) 
     here, there = (datetime.fromtimestamp(at, UTC).astimezone(BERLIN) for at in (now, now + ahead))
     expected = rate
     if (here.weekday(), here.hour) != (there.weekday(), there.hour):
-        expected = shop(there) * min(max(rate / shop(here), 1 / MOST), MOST)
+        least = 1 / MOST if shop(there) >= MOST * shop(here) else 0.0
+        expected = shop(there) * min(max(rate / shop(here), least), MOST)
 
     assert pattern().rate_at(now + ahead, now, rate) == pytest.approx(expected)
 

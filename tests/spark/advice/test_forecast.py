@@ -54,7 +54,8 @@ def oracle(rates: Sequence[float], zone: ZoneInfo, *, by_weekday: bool) -> float
         seen = range(max(0, begin - 28 * 24), begin)
         then, now = ([rates[it] for it in seen if slot(it) == slot(at)] for at in (hour - 1, hour))
         usual = statistics.median(then or [0.0])
-        busier = min(max(rates[hour - 1] / usual, 1 / 3), 3) if usual > 0 else 1.0
+        least = 1 / 3 if now and statistics.median(now) >= 3 * usual else 0.0
+        busier = min(max(rates[hour - 1] / usual, least), 3) if usual > 0 else 1.0
         missed += abs((statistics.median(now) * busier if now else rates[hour - 1]) - rates[hour])
         came += rates[hour]
     return missed / came
