@@ -17,10 +17,11 @@ from apiservice.auth.cluster_settings import PATH as CONFIG_MAPS
 from apiservice.auth.cluster_settings import ClusterUnreachable
 from apiservice.autoscalers.autoscaler import selector_of
 from apiservice.cluster_api.connection import Client, Json, calling, connect, content, json_object, refusal, send
-from apiservice.doctor.facts import LATE, Answer, ClusterFacts, HpaFacts, Replica, Right, Way
+from apiservice.doctor.facts import LATE, Answer, ClusterFacts, HpaFacts, Replica, Right, Way, verb_of
 from apiservice.registration.api_service import Service, path_of
 
 HPA_ACCOUNT = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
+HPA_GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
 ALL_SECONDS = 60.0
 HPAS = "/apis/autoscaling/v2"
 READYZ = b"\nreadyz check "
@@ -51,15 +52,13 @@ class Cluster:
         version = self._get("/version")
         if version.document is None:
             return ClusterFacts(service, version)
-        group_names = ("", "system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
-        reads = {"verb": "list", "group": EXTERNAL.name, "version": EXTERNAL.version, "resource": "*"}
-        spec = {"user": HPA_ACCOUNT, "groups": [*group_names[1:]], "resourceAttributes": reads}
+        by_name = {group.name: group for group in groups}
         facts = ClusterFacts(
             service,
             version,
             ways={group: Way(self._get(path_of(group)), self._get(group.path)) for group in groups},
             authentication=self._get(f"{CONFIG_MAPS}/extension-apiserver-authentication"),
-            review=self._review("SubjectAccessReview", spec),
+            reviews={group: self._may_read(group) for group in by_name.values()},
             dry_run=self._asked("POST", _hpas("default"), [("dryRun", "All")], _scaling_to_zero()),
             rights=tuple(self._rights(service)) if installs else (),
         )
@@ -134,6 +133,12 @@ class Cluster:
             yield Right(
                 resource, namespace, self._review("SelfSubjectAccessReview", {"resourceAttributes": attributes})
             )
+
+    def _may_read(self, group: ApiGroup) -> Answer:
+        reads = {"verb": verb_of(group), "group": group.name, "version": group.version, "resource": "*"}
+        return self._review(
+            "SubjectAccessReview", {"user": HPA_ACCOUNT, "groups": HPA_GROUPS, "resourceAttributes": reads}
+        )
 
     def _review(self, kind: str, spec: Mapping[str, object]) -> Answer:
         body = {"apiVersion": REVIEWS, "kind": kind, "spec": spec}

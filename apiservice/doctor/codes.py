@@ -110,8 +110,8 @@ FRONT_PROXY = Code(
 )
 HPA_READS = Code(
     "KLA406",
-    "the HPA controller may read external metrics",
-    "Apply the manifests again: the ClusterRoleBinding kafka-lag-adapter-hpa-reads-metrics is missing.",
+    "the HPA controller may read the metrics that the settings register",
+    "Apply the manifests again; custom metrics need the component custom-metrics, or the same setting in the chart.",
 )
 INSTALLS = Code(
     "KLA407",

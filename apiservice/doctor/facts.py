@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from apiservice.api_group import EXTERNAL, ApiGroup
+from apiservice.api_group import CUSTOM, EXTERNAL, ApiGroup
 from apiservice.registration.api_service import ApiServiceState, Service, among, is_ours, state_of, unread
 from apiservice.tls.issuing import PRODUCT
 
@@ -71,6 +71,11 @@ class Way:
     """Its list of metrics, through kube-apiserver."""
 
 
+def verb_of(group: ApiGroup) -> str:
+    """Returns the verb of RBAC with which the HPA controller reads; for metrics of objects, it gives a name or `*`."""
+    return "get" if group.describes_objects else "list"
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
     given: Service
@@ -80,8 +85,8 @@ class ClusterFacts:
     """Of external metrics, and of others that the settings register."""
     authentication: Answer = NOT_ASKED
     """The ConfigMap with kube-apiserver's settings for extension API servers."""
-    review: Answer = NOT_ASKED
-    """Whether the account of the HPA controller may read."""
+    reviews: Mapping[ApiGroup, Answer] = field(default_factory=dict)
+    """Whether the account of the HPA controller may read, for one version of each group."""
     dry_run: Answer = NOT_ASKED
     """Of an HPA that scales to zero."""
     rights: tuple[Right, ...] = ()
@@ -91,6 +96,11 @@ class ClusterFacts:
     @property
     def external(self) -> Way:
         return self.ways.get(EXTERNAL, Way())
+
+    @property
+    def has_custom_metrics(self) -> bool:
+        """Whether the settings register custom metrics, for which external ones may stay with another server."""
+        return any(group in self.ways for group in CUSTOM)
 
     @property
     def service(self) -> Service:

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from adapter.errors import AdapterError, some_of
-from apiservice.api_group import ApiGroup
+from apiservice.api_group import EXTERNAL, ApiGroup
 from apiservice.auth.cluster_settings import AuthenticationFollower
 from apiservice.doctor import codes
 from apiservice.doctor.check import Check, Outcome, chained, failed, judged, passed, skipped, warned
-from apiservice.doctor.facts import LATE, Answer, ClusterFacts, Replica
+from apiservice.doctor.facts import LATE, Answer, ClusterFacts, Replica, verb_of
 from apiservice.registration import api_service
 
 _WAY = (codes.HOLDER, codes.AUTHORITY, codes.REACHED)
@@ -32,7 +32,7 @@ def checks_of(facts: ClusterFacts, now: datetime | None = None, *, before_instal
     if before_install:
         yield _rights(facts)
     else:
-        yield _may_read(facts.review)
+        yield from (_may_read(group, review) for group, review in facts.reviews.items())
         yield from _of_replicas(facts)
     yield _gate(facts.dry_run)
 
@@ -52,6 +52,10 @@ def _of_api_service(group: ApiGroup, facts: ClusterFacts, now: datetime) -> Iter
     found, discovery = way.api_service, way.discovery
     if found.document is None and not found.is_absent:
         yield from (skipped(code, name, found.problem) for code in _WAY)
+        return
+    if state.others and group == EXTERNAL and facts.has_custom_metrics:
+        yield warned(codes.HOLDER, name, state.text)
+        yield from (skipped(code, name, f"it belongs to {state.others}") for code in _WAY[1:])
         return
     if found.document is None or state.others:
         yield from chained(_WAY, name, codes.HOLDER, state.text)
@@ -87,11 +91,11 @@ def _front_proxy(facts: ClusterFacts) -> Check:
     return passed(codes.FRONT_PROXY) if is_known else skipped(codes.FRONT_PROXY, "", found.problem)
 
 
-def _may_read(review: Answer) -> Check:
+def _may_read(group: ApiGroup, review: Answer) -> Check:
     if review.is_allowed is None:
-        return skipped(codes.HPA_READS, "", review.problem)
-    text = "" if review.is_allowed else "the ServiceAccount kube-system/horizontal-pod-autoscaler may not list them"
-    return judged(codes.HPA_READS, "", text)
+        return skipped(codes.HPA_READS, group.name, review.problem)
+    lack = f"the ServiceAccount kube-system/horizontal-pod-autoscaler may not {verb_of(group)} {group.title}"
+    return judged(codes.HPA_READS, group.name, "" if review.is_allowed else lack)
 
 
 def _of_replicas(facts: ClusterFacts) -> Iterator[Check]:

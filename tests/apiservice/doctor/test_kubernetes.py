@@ -56,7 +56,7 @@ def found(
         "version": Answer({"gitVersion": "v1.37.0"}),
         "ways": ways,
         "authentication": Answer({"data": config_map_data(AUTHORITY, PROXIES)}),
-        "review": GOOD,
+        "reviews": {EXTERNAL: GOOD, CUSTOM_V1BETA2: GOOD},
         "dry_run": Answer({}),
         "replicas": (Replica("adapter-0", True, ALL_GOOD),),
         **parts,
@@ -141,7 +141,7 @@ def test_only_a_refusal_of_zero_replicas_shows_that_the_gate_is_off(problem: str
 
 def test_what_the_user_may_not_read_is_skipped_with_the_reason() -> None:
     forbidden = Answer(None, "the Kubernetes API server answered 403: forbidden", 403)
-    checks = found(authentication=forbidden, external=forbidden, review=forbidden, dry_run=forbidden)
+    checks = found(authentication=forbidden, external=forbidden, reviews={EXTERNAL: forbidden}, dry_run=forbidden)
 
     assert broken(checks) == {}
     assert set(outcomes(checks, Outcome.SKIPPED)) == {"KLA402", "KLA403", "KLA404", "KLA405", "KLA406", "KLA408"}
@@ -186,7 +186,34 @@ def test_a_release_beside_another_server_is_recognised_by_its_custom_metrics() -
     ours = api_service(service="lag-kafka-lag-adapter")
     checks = found(external=api_service(service="keda"), custom={CUSTOM_V1BETA2: ours})
 
-    assert [check.outcome for check in of(checks, "KLA402")] == [Outcome.FAILED, Outcome.OK]
+    assert [check.outcome for check in of(checks, "KLA402")] == [Outcome.WARNING, Outcome.OK]
+
+
+def test_external_metrics_of_another_server_are_no_fault_where_the_settings_register_custom_ones() -> None:
+    checks = found(external=api_service(service="keda"), custom={CUSTOM_V1BETA2: api_service()})
+    holder = f"KEDA (Service {SERVICE.namespace}/keda)"
+
+    assert broken(checks) == {}
+    assert outcomes(checks, Outcome.WARNING)["KLA402"].startswith(f"{EXTERNAL.api_service} belongs to {holder}")
+    assert outcomes(checks, Outcome.SKIPPED) == dict.fromkeys(("KLA403", "KLA404"), f"it belongs to {holder}")
+
+
+def test_external_metrics_that_nobody_serves_are_a_fault_beside_custom_ones_too() -> None:
+    checks = found(external=Answer(None, "not found", 404), custom={CUSTOM_V1BETA2: api_service()})
+
+    assert "kube-apiserver serves no external metrics" in broken(checks)["KLA402"]
+
+
+@pytest.mark.parametrize(
+    ("group", "words"), [(EXTERNAL, "may not list external metrics"), (CUSTOM_V1BETA2, "may not get custom metrics")]
+)
+def test_an_hpa_controller_that_may_not_read_one_api_group_is_found(group: ApiGroup, words: str) -> None:
+    reviews = {EXTERNAL: GOOD, CUSTOM_V1BETA2: GOOD, group: Answer({"status": {"allowed": False}})}
+    checks = of(found(reviews=reviews), "KLA406")
+
+    assert {check.subject: check.detail for check in checks if check.outcome is Outcome.FAILED} == {
+        group.name: f"the ServiceAccount kube-system/horizontal-pod-autoscaler {words}"
+    }
 
 
 def test_the_rights_that_are_asked_for_are_those_that_the_manifests_need() -> None:
