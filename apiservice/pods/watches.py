@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from threading import Lock
 from typing import NamedTuple
 
+from adapter import clock
 from adapter.conditions import PODS, Conditions, ConditionStatus, Definition
 from adapter.repeating import Repeating
 from apiservice.cluster_api.connection import Client
@@ -44,9 +45,12 @@ class PodWatches(Repeating):
         return LOOK_SECONDS
 
     def stop(self, timeout_seconds: float) -> None:
+        ends_at = clock.monotonic() + timeout_seconds
         super().stop(timeout_seconds)
+        for watch, _ in self._running.values():
+            watch.stop(0.0)  # all at the same time; then each is waited for
         for namespace in list(self._running):
-            self._end(namespace, timeout_seconds)
+            self._end(namespace, max(ends_at - clock.monotonic(), 0.0))
 
     def _begin(self, namespace: str) -> None:
         pods = FollowedPods()

@@ -165,3 +165,30 @@ def test_what_a_watch_reports_after_its_end_is_no_news(watched: Watched, monkeyp
 
     reports[0]()
     assert watched.condition is None
+
+
+def test_at_the_end_all_watches_are_asked_before_one_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: set[str] = set()
+    asked_at_waits: list[int] = []
+
+    class UnendingWatch:
+        def __init__(self, _client: object, path: str, *_: object, **_options: object) -> None:
+            self._path = path
+
+        def start(self) -> None: ...
+
+        def stop(self, timeout_seconds: float) -> None:
+            asked.add(self._path)
+            if timeout_seconds > 0:
+                asked_at_waits.append(len(asked))
+
+    monkeypatch.setattr(watches, "Watch", UnendingWatch)
+    with FakeCluster(None, tokens={}, allowed=set()) as fake:
+        several = Watched(fake, tmp_path)
+        several.wanted = {"shop", "mail", "other"}
+        several.watches.turn()
+        several.watches.stop(WAIT_SECONDS)
+
+    assert asked_at_waits == [3, 3, 3]
