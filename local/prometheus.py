@@ -33,6 +33,14 @@ class Prometheus:
         document = self._get("query", {"query": expression})
         return [(each["metric"], float(each["value"][1])) for each in document["result"]]
 
+    def query_range(
+        self, expression: str, begin: float, end: float, step_seconds: float
+    ) -> list[tuple[dict[str, str], list[tuple[float, float]]]]:
+        """Returns labels of each series, and Unix times with values; raises RigError if the expression is refused."""
+        asked = {"query": expression, "start": str(begin), "end": str(end), "step": str(step_seconds)}
+        found = self._get("query_range", asked)["result"]
+        return [(each["metric"], [(at, float(value)) for at, value in each["values"]]) for each in found]
+
     def targets(self) -> dict[str, str]:
         """Returns the error of each job's last scrape; empty if it worked."""
         return {each["labels"]["job"]: each["lastError"] for each in self._get("targets", {})["activeTargets"]}
