@@ -34,7 +34,7 @@ if (archive := archive_here()) is None or not archive.path.exists():
 NUMBERS = itertools.count(1)
 SPARK_FIXTURES = {"spark_session", "s3_server"}
 SHARED = {"one_broker", "three_brokers", "spark_session"}
-"""Fixtures of a whole run that tests of several files use, beside the control plane."""
+"""Expensive fixtures that tests of several files use, beside the control plane."""
 INSTALLING = {"plane", "guarded", "documented"}
 """The control plane on which adapters are installed, and the broker with an authorizer."""
 

@@ -1,6 +1,7 @@
-"""One real control plane with one node for the whole test run, real brokers beside it, and one adapter between them.
+"""One real control plane with one node for all these tests, real brokers beside it, and one adapter between them.
 
-Each test works in a namespace of its own, and with topics and groups of names of its own.
+Each test works in a namespace of its own, and with topics and groups of names of its own. The parts are fixtures of
+this package, not of the session: they end before the tests of other folders, of which idle parts would take the time.
 """
 
 import contextlib
@@ -59,53 +60,53 @@ def pytest_runtest_makereport(
     return report
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def rig_home() -> Iterator[Path]:
     """Where the parts keep their state and their logs."""
     with scratch("tests") as home:
         yield home
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def control_plane(rig_home: Path) -> Iterator[ControlPlane]:
     with running_control_plane(rig_home / "control-plane") as plane:
         yield plane
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def node(control_plane: ControlPlane, rig_home: Path) -> Iterator[Node]:
     with running_node(control_plane, rig_home) as stand_in:
         yield stand_in
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def one_broker(rig_home: Path) -> Iterator[Kafka]:
     """One broker, with secure listeners beside the open one. Whoever freezes or stops it brings it back."""
     with kafka(rig_home / "one-broker", security=Login("alice", "wonderland"), properties=OFTEN) as cluster:
         yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def three_brokers(rig_home: Path) -> Iterator[Kafka]:
     with kafka(rig_home / "three-brokers", brokers=3) as cluster:
         yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def guarded(rig_home: Path) -> Iterator[Kafka]:
     """A broker with an authorizer; `guarded_kafka` says who may do what."""
     with guarded_kafka(rig_home / "guarded-broker") as cluster:
         yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def documented(guarded: Kafka, rig_home: Path) -> Kafka:
     """The same broker, with the users and the least ACLs of docs/kafka-security.md."""
     run_commands_of_the_page(guarded, rig_home / "guarded-broker")
     return guarded
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def adapter(control_plane: ControlPlane, one_broker: Kafka, rig_home: Path) -> Iterator[Adapter]:
     """An adapter that kube-apiserver serves from, on one broker whose groups it has all read."""
     groups_to_read.prepare(one_broker)
@@ -116,7 +117,7 @@ def adapter(control_plane: ControlPlane, one_broker: Kafka, rig_home: Path) -> I
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium(rig_home: Path) -> Iterator[Browser]:
     """A headless browser that reaches nothing but this machine."""
     with contextlib.ExitStack() as stack:
@@ -127,7 +128,7 @@ def chromium(rig_home: Path) -> Iterator[Browser]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def administrator(control_plane: ControlPlane) -> Pair:
     """A client certificate that may do everything, with and without kube-apiserver in between."""
     return control_plane.issue("test-administrator", ["system:masters"])

@@ -30,7 +30,7 @@ def images() -> Iterator[Images]:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def groups(one_broker: Kafka) -> Kafka:
     """A broker with the groups that the adapters read."""
     groups_to_read.prepare(one_broker)

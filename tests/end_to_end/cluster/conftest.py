@@ -23,12 +23,12 @@ OPTIONAL_KINDS = {
 SCALED = ("scaled.example/v1", "Scaled")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def old_authority() -> Authority:
     return Authority("kubernetes", has_key_identifiers=False)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def plane(rig_home: Path, old_authority: Authority) -> Iterator[ControlPlane]:
     """The other one has an adapter in the namespace that docs/install.md names."""
     hour = datetime.timedelta(hours=1)

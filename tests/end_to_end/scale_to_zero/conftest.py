@@ -14,7 +14,7 @@ from tests.support.real.asleep import Stage
 from tests.support.real.asleep import stage as new_stage
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def gateless(rig_home: Path) -> Iterator[ControlPlane]:
     with running_control_plane(
         rig_home / "gateless", hpa_sync_seconds=1, downscale_stabilization_seconds=1, has_scale_to_zero=False
@@ -22,6 +22,6 @@ def gateless(rig_home: Path) -> Iterator[ControlPlane]:
         yield plane
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stage(gateless: ControlPlane, one_broker: Kafka, rig_home: Path) -> Stage:
     return new_stage(gateless, one_broker, rig_home / "scale-to-zero")
