@@ -4,8 +4,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
+from adapter.verdicts.demands import Demand, Promise
+from adapter.verdicts.required import required
 from local.manifests.check import MANIFESTS
 from local.promise import scenario
 from tests.support import samples
@@ -35,7 +38,7 @@ def test_the_demo_applies_the_example_of_the_page_with_other_names() -> None:
     example["spec"]["metrics"][0]["external"]["metric"]["selector"]["matchLabels"] = {"group": name}
 
     assert scenario.hpa(name) == example
-    assert example["spec"]["maxReplicas"] == scenario.PARTITIONS
+    assert f"both may have {example['spec']['maxReplicas']} replicas" in " ".join(PAGE.split())
 
 
 def test_the_figures_are_of_the_scenario() -> None:
@@ -50,3 +53,15 @@ def test_the_figures_are_of_the_scenario() -> None:
         f"`maxWait: {scenario.MAX_WAIT}s`",
     ):
         assert what in " ".join(shown.split())
+
+
+def needed(partitions: int, rate: float) -> int:
+    nothing = np.zeros(partitions)
+    demand = Demand(np.full(partitions, rate / partitions), nothing, nothing, scenario.CAPACITY, (partitions,))
+    return required(0.0, demand, Promise.of(scenario.MAX_WAIT, demand.sharing, scenario.INTERVAL_SECONDS))[0].members
+
+
+def test_the_steps_of_whole_partitions_are_those_of_the_rule() -> None:
+    assert "120 messages/s need 7 consumers and 121 need 12" in " ".join(PAGE.split())
+    assert [needed(12, rate) for rate in (120.0, 121.0)] == [7, 12]
+    assert [needed(40, rate) for rate in (120.0, 121.0)] == [7, 7]
