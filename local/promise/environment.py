@@ -16,9 +16,9 @@ class Environment:
 
     first_sync: float = scenario.SYNC_SECONDS
     """When the HPA controller looks for the first time, in seconds from the beginning of the load."""
-    starts: tuple[float, ...] = (scenario.START_SECONDS + 5.0,)
+    starts: tuple[float, ...] = (scenario.START_SECONDS + 2.0,)
     """Seconds from the creation of a pod until it has partitions, of several pods, the shortest first."""
-    pause: float = 2.0
+    pause: float = 0.1
     """Seconds for which a rebalance stops a member."""
 
 

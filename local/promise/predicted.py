@@ -55,7 +55,7 @@ def predicted(group: str, environment: Environment | None = None, number: int = 
 
 
 def _predicted(group: str, environment: Environment, chance: np.random.Generator) -> Run:
-    metric = _Lag() if group == scenario.BY_LAG else Promised(chance)
+    metric = _Lag() if group == scenario.BY_LAG else RequiredNumber(chance)
     rates, pods = scenario.rates(), _Pods(environment.starts, chance)
     readers = Readers(scenario.CAPACITY, OWNERS, environment.pause, chance)
     controllers = Controllers([hpa_of(scenario.hpa(group))], ControllerFlags(sync_seconds=scenario.SYNC_SECONDS))
@@ -118,7 +118,7 @@ class _Lag:
         return self._lag
 
 
-class Promised:
+class RequiredNumber:
     """The number that the adapter serves, by what it sees every few seconds."""
 
     def __init__(self, chance: np.random.Generator) -> None:

@@ -3,7 +3,8 @@
 The simulator of the reports lets a member read the same share of each of its partitions. That is right for how much is
 read, and too even for how long single messages wait: a client hands out all that it has fetched of one partition before
 it goes on to the next, so while a backlog is worked off, some partitions wait for the others. Here, as in the demo, a
-fetch brings all that waits in a partition."""
+fetch brings all that waits in a partition, and kafka-python fetches again once it reads the last partition that it has
+fetched."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -64,7 +65,6 @@ class Readers:
             self._divide(members)
         if now < self._stopped_until:
             return
-        self._fetch()
         for member in dict.fromkeys(self._of):
             self._work(member, now)
 
@@ -77,21 +77,26 @@ class Readers:
         for member in of.values():
             member.fetched = deque(it for it in member.fetched if self._of[it[0]] is member)
 
-    def _fetch(self) -> None:
-        """A partition is fetched again once all that was fetched of it has been read; several ones in any order."""
-        has_some = {partition for member in self._of for partition, _ in member.fetched}
+    def _fetch(self, member: "_Member") -> None:
+        """Fetches the partitions of which nothing is left, in any order."""
+        has_some = {partition for partition, _ in member.fetched}
         for partition in self._chance.permutation(len(self._of)).tolist():
-            if partition not in has_some and self._written[partition]:
-                self._of[partition].fetched.append((partition, len(self._written[partition])))
+            if self._of[partition] is member and partition not in has_some and self._written[partition]:
+                member.fetched.append((partition, len(self._written[partition])))
 
     def _work(self, member: "_Member", now: float) -> None:
-        most, written = self._each + member.left, list[float]()
+        if not member.fetched:
+            self._fetch(member)
+        most, written, begun = self._each + member.left, list[float](), 0
         while len(written) < most and member.fetched:
             partition, number = member.fetched.popleft()
             count = min(number, most - len(written))
             written += [self._written[partition].popleft() for _ in range(count)]
             if number > count:
                 member.fetched.appendleft((partition, number - count))
+                begun = 1
+        if len(member.fetched) == begun:
+            self._fetch(member)
         member.left = min(most - len(written), self._each)
         committed_at = now + BATCH_SECONDS * min(len(written) / self._each, 1.0)
         self.committed_at += [committed_at] * len(written)

@@ -16,13 +16,15 @@ from local.manifests.check import MANIFESTS
 
 NAMESPACE = "promise"
 TOPIC = "orders"
-PARTITIONS = 40
+PARTITIONS = 16
+"""At the peak, two for each consumer, as in a published comparison. Two are then far from being all that a consumer can
+read: otherwise a percent more or less would decide between one consumer and two for these."""
 BY_LAG, BY_PROMISE = "by-lag", "by-promise"
 GROUPS = (BY_LAG, BY_PROMISE)
 CAPACITY = 20.0
 """Messages per second of one consumer."""
 LEAST_RATE, MOST_RATE = 20.0, 120.0
-"""Messages per second, where the load of a published comparison has them in thousands per minute."""
+"""Messages per second, where the load of that comparison has them in thousands per minute."""
 LEVEL_SECONDS, WAVE_SECONDS = 80, 300
 """For the first, the load stays at its least, until rates are known."""
 MAX_WAIT = 30

@@ -64,4 +64,4 @@ def needed(partitions: int, rate: float) -> int:
 def test_the_steps_of_whole_partitions_are_those_of_the_rule() -> None:
     assert "120 messages/s need 7 consumers and 121 need 12" in " ".join(PAGE.split())
     assert [needed(12, rate) for rate in (120.0, 121.0)] == [7, 12]
-    assert [needed(40, rate) for rate in (120.0, 121.0)] == [7, 7]
+    assert [needed(16, rate) for rate in (120.0, 121.0)] == [8, 8]

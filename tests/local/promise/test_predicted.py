@@ -14,14 +14,14 @@ from adapter.metrics.query import Metrics
 from adapter.metrics.required import Demands
 from adapter.verdicts.assignment import Counts, Sharing
 from local.promise import scenario
-from local.promise.predicted import Promised, predicted
+from local.promise.predicted import RequiredNumber, predicted
 from tests.support import samples
 from tests.support.samples import NOW, SteppedClock, row, store_of, view, wants
 
 GROUP = scenario.BY_PROMISE
 PARTITIONS, INTERVAL = scenario.PARTITIONS, scenario.INTERVAL_SECONDS
 SECONDS, REST_SECONDS = 120, 20
-RATE = 2.5
+RATE = 6.25
 """Messages per second in each partition."""
 RESTING = PARTITIONS // 4
 MEMBERS = 6
@@ -38,10 +38,10 @@ def commits(second: int) -> Counts:
 
 
 def simulated(seconds: int) -> float:
-    promised = Promised(np.random.default_rng(1))
+    number = RequiredNumber(np.random.default_rng(1))
     for second in range(0, seconds + 1, INTERVAL):
-        promised.look(second, ends(second), commits(second))
-    return promised.value(seconds, MEMBERS, MEMBERS)
+        number.look(second, ends(second), commits(second))
+    return number.value(seconds, MEMBERS, MEMBERS)
 
 
 def served() -> float:

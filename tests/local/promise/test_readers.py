@@ -40,6 +40,21 @@ def test_what_comes_while_a_partition_is_read_waits_for_the_others() -> None:
     assert group.waiting.sum() == 1
 
 
+def test_a_member_fetches_again_once_it_has_begun_with_the_last_partition() -> None:
+    """What has come until then in a partition that was read first is fetched at once, not as it came."""
+    group = readers(3)
+    group.write(0.0, [0] * 4 + [1] * 4 + [2] * 4)
+    group.read(0.0, [0.5])
+    first = int(np.argmin(group.waiting))
+    for batch, number in ((1, 1), (2, 3)):
+        group.write(batch * BATCH_SECONDS, [first] * number)
+        group.read(batch * BATCH_SECONDS, [0.5])
+    before = int(group.waiting.sum())
+    group.read(3 * BATCH_SECONDS, [0.5])
+
+    assert [before, int(group.waiting.sum())] == [4, 0]
+
+
 def test_members_share_the_partitions_and_a_rebalance_stops_all_of_them() -> None:
     group = readers(2, pause=1.0)
     group.write(0.0, [0] * 40 + [1] * 40)
