@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from adapter.history import parquet
 from local.histories.plausible_history import write_large_day
+from local.histories.plausible_world import MONDAY
 from local.processes import Process, scratch, start, wait_until
 from local.spark.cluster import SparkCluster, environment, spark_cluster, spark_home
 from spark.pipeline.batches import BatchLimits
@@ -31,7 +32,8 @@ from tests.support.history.task_processes import stopped_halfway
 LIMIT_SECONDS = 600
 PARTITIONS = 200
 """1.15 million rows a day, which two tasks share."""
-HOURS = 24
+DIVIDED_HOURS = 12
+"""Of that day, in which each of the three ranges is a task, however many hours there are."""
 RANGE_ROWS = 20_000
 ROW_GROUP = 500
 DIVIDED = f"""
@@ -99,7 +101,7 @@ def by_master(cluster: SparkCluster, root: Path, *settings: str) -> Runs:
 
 
 def divided(cluster: SparkCluster, root: Path, *settings: str) -> Runs:
-    """With a limit of rows that every hour of the day exceeds, instead of 2.5 million."""
+    """With a limit of rows that every hour of the large day exceeds, instead of 2.5 million."""
     return Runs(root, [sys.executable, "-c", DIVIDED, cluster.master], submit_arguments(cluster, *settings))
 
 
@@ -146,20 +148,35 @@ def here(
 
 
 @pytest.fixture(scope="module")
-def divided_here(samples: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, pa.Table]:
+def half_day(samples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with fewer hours of the large day."""
+    root: Path = shutil.copytree(samples, tmp_path_factory.mktemp("half-day") / "history")
+    (day,) = root.glob(f"samples/{MONDAY:date=%Y-%m-%d}")
+    for hour in range(DIVIDED_HOURS, 24):
+        shutil.rmtree(day / f"hour={hour:02}")
+    return root
+
+
+@pytest.fixture(scope="module")
+def divided_here(half_day: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, pa.Table]:
     """The tables of divided hours that this process makes."""
     root = tmp_path_factory.mktemp("divided") / "history"
-    shutil.copytree(samples, root)
+    shutil.copytree(half_day, root)
     compact(LocalFiles(root), in_process, NOW, NOW, lambda _: None, limits=BatchLimits(of_range=RANGE_ROWS))
     tables = tables_of(root)
     of_hours = {path.split("/")[2] for path in tables if path.endswith("deltas-02.parquet")}
-    assert len(of_hours) == HOURS, "every hour has several ranges"
+    assert len(of_hours) == DIVIDED_HOURS, "every hour has several ranges"
     return tables
 
 
 @pytest.fixture
 def root(samples: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(samples, tmp_path / "history"))
+
+
+@pytest.fixture
+def divided_root(half_day: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(half_day, tmp_path / "history"))
 
 
 def frozen_and_thawed(cluster: SparkCluster, runs: Runs, root: Path, tables: dict[str, pa.Table]) -> None:
@@ -255,14 +272,16 @@ def test_spark_s_ui_says_what_each_job_of_a_run_made_of_how_many_rows(
 
 
 def test_a_worker_frozen_in_a_range_of_divided_hours_changes_nothing_either(
-    cluster: SparkCluster, divided_here: dict[str, pa.Table], root: Path
+    cluster: SparkCluster, divided_here: dict[str, pa.Table], divided_root: Path
 ) -> None:
-    frozen_and_thawed(cluster, divided(cluster, root, *SPECULATION, *SOON_LOST), root, divided_here)
+    runs = divided(cluster, divided_root, *SPECULATION, *SOON_LOST)
+
+    frozen_and_thawed(cluster, runs, divided_root, divided_here)
 
 
 def test_a_worker_killed_in_a_range_of_divided_hours_costs_time_and_nothing_else(
-    cluster: SparkCluster, divided_here: dict[str, pa.Table], root: Path
+    cluster: SparkCluster, divided_here: dict[str, pa.Table], divided_root: Path
 ) -> None:
-    killed_halfway(cluster, divided(cluster, root), root)
+    killed_halfway(cluster, divided(cluster, divided_root), divided_root)
 
-    assert tables_of(root) == divided_here
+    assert tables_of(divided_root) == divided_here
