@@ -1,4 +1,4 @@
-"""Nothing that was started outlives its owner."""
+"""Nothing that was started outlives its owner, and waiting costs little."""
 
 import json
 import signal
@@ -7,9 +7,11 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from local import processes
 from local.processes import wait_until
 
 # Starts a child of its own and tells both numbers.
@@ -54,3 +56,31 @@ def test_an_owner_that_is_killed_leaves_no_process_behind(tmp_path: Path, end: s
 
         wait_until(lambda: none_alive(pids), "the owner's processes to be gone", 60)
     assert owner.returncode == status
+
+
+class Clock:
+    """Stands in for the module `time`: sleeping takes no time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.mark.parametrize(("awaited", "looks_at_most", "late_at_most"), [(0.5, 12, 0.05), (100.0, 550, 0.2)])
+def test_the_longer_a_wait_the_rarer_are_its_looks(awaited: float, looks_at_most: int, late_at_most: float) -> None:
+    clock, looks = Clock(), list[float]()
+
+    def is_over() -> bool:
+        looks.append(clock.now)
+        return clock.now >= awaited
+
+    with mock.patch.object(processes, "time", clock):
+        wait_until(is_over, "the time", 600)
+
+    assert len(looks) <= looks_at_most
+    assert looks[-1] - awaited <= late_at_most + 1e-9

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.processes import Process, wait_until
+from local.processes import POLL_SECONDS, Process, wait_until
 
 LIMIT_SECONDS = 300
 PROC = Path("/proc")
@@ -56,7 +56,9 @@ def stopped_halfway(workers: Sequence[Process], root: Path, driver: Process) -> 
                     return True
         return False
 
-    wait_until(is_stopped, "a task to be staging its second hour", LIMIT_SECONDS, alive=[driver])
+    # Its file is open for a moment only.
+    what = "a task to be staging its second hour"
+    wait_until(is_stopped, what, LIMIT_SECONDS, alive=[driver], longest_pause_seconds=POLL_SECONDS)
     return found[0]
 
 
