@@ -1,23 +1,45 @@
 """The arithmetic of Kubernetes' HPA controller for many HPAs at once: metrics and replicas in, desired replicas out.
 
 Follows pkg/controller/podautoscaler (horizontal.go, replica_calculator.go) of Kubernetes 1.36, and the zero rule of its
-gate HPAScaleToZero, which 1.37 turns on. Each HPA is a column ("lane") of numpy arrays, because a report replays
-thousands of them over weeks."""
+gate HPAScaleToZero, which 1.37 turns on. The rules are about one HPA and plain Python on numbers and records; replays,
+which have thousands of HPAs over weeks, compile them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.columns import Flags, Indexes, Seconds
-from adapter.verdicts.hpa import Behavior, Hpa, ScaleDown, ScalingRules
-from adapter.verdicts.recent import Changes, Counts, RecentCounts, Window
+from adapter.columns import Flags
+from adapter.records import Records, records_of
+from adapter.verdicts.hpa import Behavior, Hpa, ScalingRules
+from adapter.verdicts.recent import (
+    HIGHEST,
+    LOWEST,
+    NONE,
+    ChangeRecord,
+    ChangesRecord,
+    CountRecord,
+    Counts,
+    WindowRecord,
+    changed_within,
+    changes_of,
+    extreme,
+    make_room_for_changes,
+    make_room_for_counts,
+    note,
+    remember,
+    windows_of,
+)
 
 Milli = NDArray[np.float64]
 """Values of metrics in thousandths, rounded up; NaN: the metric failed."""
 
 MOST_REPLICAS = 2**31 - 1
+UNDECIDED = -1
+"""Metrics failed, and nothing may be decided."""
+UP, DOWN = 1, -1
 _WITHOUT_BEHAVIOR = Behavior()
 
 
@@ -35,229 +57,302 @@ class ControllerFlags:
 DEFAULT_FLAGS = ControllerFlags()
 
 
-class Controllers:
-    """Decides for all lanes, one sync after another."""
+class HpaRecord:
+    least: int
+    most: int
+    metrics: int
+    """How many it has."""
+    has_behavior: bool
+    lowest_ratio: float
+    highest_ratio: float
+    """Of a metric to its target, between which nothing changes."""
+    has_started: bool
+    """Whether a sync has been made. A restart of the controller loses what it remembered."""
+    scaled_to_zero: bool
+    """The condition ScaledToZero: whether the controller itself took the last replica away."""
 
-    def __init__(self, hpas: Sequence[Hpa], flags: ControllerFlags = DEFAULT_FLAGS) -> None:
-        behaviors = [hpa.behavior or _WITHOUT_BEHAVIOR for hpa in hpas]
-        ups: list[ScalingRules] = [behavior.scale_up for behavior in behaviors]
-        downs: list[ScalingRules] = [behavior.scale_down for behavior in behaviors]
-        down_seconds = [_window(rules, flags.downscale_stabilization_seconds) for rules in downs]
-        up_seconds = [_window(rules, 0.0) for rules in ups]
-        self._flags = flags
-        self._least, self._most = (
-            np.array([getattr(hpa, name) for hpa in hpas], np.int64) for name in ("min_replicas", "max_replicas")
-        )
-        self._lowest = np.maximum(self._least, 1)
-        self._has_behavior = np.array([hpa.behavior is not None for hpa in hpas])
-        self._all_have_behavior = bool(self._has_behavior.all())
-        self._metrics = _Metrics(hpas)
-        up_tolerance, down_tolerance = (
-            np.array([flags.tolerance if rules.tolerance is None else rules.tolerance for rules in direction])
-            for direction in (ups, downs)
-        )
-        self._lowest_ratio, self._highest_ratio = 1.0 - down_tolerance, 1.0 + up_tolerance
-        self._up_policies, self._down_policies = _Policies(ups), _Policies(downs)
-        self.recommended = RecentCounts(len(hpas), max((*up_seconds, *down_seconds), default=0.0))
-        self._down_windows = [
-            (lanes, Window(self.recommended, seconds, lanes, "highest")) for seconds, lanes in lanes_by(down_seconds)
-        ]
-        self._up_windows = [
-            (lanes, Window(self.recommended, seconds, lanes, "lowest"))
-            for seconds, lanes in lanes_by(up_seconds)
-            if seconds > 0
-        ]
-        self.added, self.removed = (
-            Changes(len(hpas), policies.longest) for policies in (self._up_policies, self._down_policies)
-        )
-        self.scaled_to_zero: Flags = np.zeros(len(hpas), np.bool_)
-        """The condition ScaledToZero: whether the controller itself took the last replica away."""
+
+class MetricRecord:
+    is_average: bool
+    target: float
+    """In thousandths."""
+
+
+class RulesRecord:
+    """One direction of `behavior`."""
+
+    sign: int
+    """UP or DOWN."""
+    policies: int
+    """How many it has."""
+    is_disabled: bool
+    takes_least: bool
+
+
+class PolicyRecord:
+    seconds: float
+    factor: float
+    more: float
+    """What the replicas are multiplied by, and what is added."""
+
+
+class Direction(NamedTuple):
+    """What there is of each HPA (rows) in one direction."""
+
+    rules: Records[RulesRecord]
+    policies: Records[PolicyRecord]
+    lists: Records[ChangesRecord]
+    changes: Records[ChangeRecord]
+    windows: Records[WindowRecord]
+    recommended: Records[CountRecord]
+
+
+class Hpas(NamedTuple):
+    """HPAs, and what the controller remembers of each (rows)."""
+
+    specs: Records[HpaRecord]
+    metrics: Records[MetricRecord]
+    up: Direction
+    down: Direction
+    scales_to_zero: bool
+    """The gate HPAScaleToZero."""
+
+
+def sync_all(
+    now: float, hpas: Hpas, values: Milli, spec: Counts, status: Counts, ready: Counts, desired: Counts
+) -> None:
+    """Writes the desired replicas of each HPA (`Controllers.sync`), and remembers what the next syncs depend on.
+
+    What is known of all HPAs is taken apart only here: to hand it on for each HPA would cost more than the rest."""
+    specs, metrics, up, down, may_leave_zero = hpas
+    up_windows, up_counts, down_windows, down_counts = up.windows, up.recommended, down.windows, down.recommended
+    for at in range(len(specs)):
+        it = specs[at]
+        if not it.has_started:
+            it.has_started = True
+            remember(up_windows, up_counts, at, now, spec[at])
+            remember(down_windows, down_counts, at, now, spec[at])
+        proposed = proposal(it, metrics, at, values, spec[at], status[at], ready[at])
+        if is_out_of_range(it, spec[at], may_leave_zero):
+            proposed = UNDECIDED
+        highest, lowest = extreme(down_windows, down_counts, at, now), extreme(up_windows, up_counts, at, now)
+        remember(up_windows, up_counts, at, now, proposed)
+        remember(down_windows, down_counts, at, now, proposed)
+        stable = stabilized(it, proposed, spec[at], highest, lowest)
+        allowed = stable
+        if it.has_behavior and proposed != UNDECIDED and stable != spec[at]:
+            added, removed = (up.lists, up.changes), (down.lists, down.changes)
+            direction = up if stable > spec[at] else down
+            allowed = limit(now, direction.rules, direction.policies, added, removed, at, spec[at])
+        desired[at] = bounded(it, proposed, stable, allowed, spec[at])
+        if desired[at] != spec[at]:
+            it.scaled_to_zero = spec[at] > 0 and desired[at] == 0 and it.least == 0
+            if it.has_behavior:
+                direction = up if desired[at] > spec[at] else down
+                note(direction.lists, direction.changes, at, now, abs(desired[at] - spec[at]))
+
+
+def proposal(
+    it: HpaRecord, metrics: Records[MetricRecord], at: int, values: Milli, spec: int, status: int, ready: int
+) -> int:
+    """Returns the largest number that any metric of one HPA asks for, or UNDECIDED."""
+    largest, failed = -1.0, 0
+    for row in range(it.metrics):
+        asked = asked_by(it, metrics[at, row], values[row, at], spec, status, ready)
+        if np.isnan(asked):
+            failed += 1
+        else:
+            largest = max(largest, asked)
+    if failed == it.metrics or (failed > 0 and largest < spec):
+        return UNDECIDED
+    return int(min(largest, MOST_REPLICAS))
+
+
+def asked_by(it: HpaRecord, metric: MetricRecord, value: float, spec: int, status: int, ready: int) -> float:
+    """Returns the replicas that a metric asks for; NaN: it failed. A `Value` fails, too, if no pod exists."""
+    ratio = value / metric.target
+    if metric.is_average:
+        is_kept = status > 0 and is_within(it, value / (metric.target * status))
+        return float(status) if is_kept else float(np.ceil(ratio))
+    if spec == 0:
+        return float(np.ceil(ratio))
+    if status == 0:
+        return np.nan
+    return float(spec) if is_within(it, ratio) else float(np.ceil(ratio * ready))
+
+
+def is_within(it: HpaRecord, ratio: float) -> bool:
+    """Whether a metric is so near its target that nothing changes."""
+    return it.lowest_ratio <= ratio <= it.highest_ratio
+
+
+def is_out_of_range(it: HpaRecord, spec: int, may_leave_zero: bool) -> bool:  # noqa: FBT001 - as compiled code calls it
+    """Whether the replicas are such that metrics do not matter."""
+    leaves_zero = spec == 0 and it.scaled_to_zero and may_leave_zero
+    return (spec < max(it.least, 1) or spec > it.most) and not leaves_zero
+
+
+def stabilized(it: HpaRecord, proposed: int, spec: int, highest: int, lowest: int) -> int:
+    """`highest` and `lowest`: of the recommendations within the windows, or NONE. A record as old as the window no
+    longer counts: the controller's syncs are never exactly one period apart. Without `behavior`, only scaling down
+    waits."""
+    high = max(proposed, highest)
+    if not it.has_behavior:
+        return high
+    low = min(proposed, lowest) if lowest != NONE else proposed
+    return min(max(spec, low), high)
+
+
+def bounded(it: HpaRecord, proposed: int, stable: int, allowed: int, spec: int) -> int:
+    """Applies what the policies allow, then the least and the most replicas."""
+    if proposed == UNDECIDED:
+        return 0 if spec == 0 else min(max(spec, it.least), it.most)
+    if not it.has_behavior:
+        desired = min(max(stable, it.least), it.most, max(2 * spec, 4))
+    elif stable > spec:
+        desired = min(stable, it.most, max(allowed, spec))
+    elif stable < spec:
+        desired = max(stable, it.least, min(allowed, spec))
+    else:
+        desired = stable
+    return max(desired, it.least) if spec == 0 else desired
+
+
+def limit(
+    now: float,
+    rules: Records[RulesRecord],
+    policies: Records[PolicyRecord],
+    added: tuple[Records[ChangesRecord], Records[ChangeRecord]],
+    removed: tuple[Records[ChangesRecord], Records[ChangeRecord]],
+    at: int,
+    spec: int,
+) -> int:
+    """Returns the most or the least replicas that the policies of one direction allow one HPA. Up is rounded up, so
+    that a small percentage of few replicas still adds one; down is cut off."""
+    it, chosen = rules[at], 0.0
+    if it.is_disabled:
+        return spec
+    for row in range(it.policies):
+        policy = policies[at, row]
+        before = spec - changed_within(*added, at, now, policy.seconds)
+        before += changed_within(*removed, at, now, policy.seconds)
+        reach = before * policy.factor + policy.more
+        reach = np.ceil(reach) if it.sign == UP else -np.trunc(reach)
+        is_better = reach < chosen if it.takes_least else reach > chosen
+        if row == 0 or is_better:
+            chosen = reach
+    return int(it.sign * chosen)
+
+
+Sync = Callable[[float, Hpas, Milli, Counts, Counts, Counts, Counts], None]
+"""`sync_all`, or the same compiled."""
+RULES: tuple[Callable[..., object], ...] = (
+    proposal,
+    asked_by,
+    is_within,
+    is_out_of_range,
+    stabilized,
+    bounded,
+    limit,
+)
+"""What `sync_all` calls, of this module."""
+
+
+class Controllers:
+    """Decides for all HPAs, one sync after another."""
+
+    def __init__(
+        self,
+        hpas: Sequence[Hpa],
+        flags: ControllerFlags = DEFAULT_FLAGS,
+        sync: Sync = sync_all,
+    ) -> None:
+        self.hpas = hpas_of(hpas, flags)
+        self._sync = sync
+
+    @property
+    def scaled_to_zero(self) -> Flags:
+        """The condition ScaledToZero of each HPA, which can be written."""
+        scaled: Flags = self.hpas.specs["scaled_to_zero"]
+        return scaled
 
     def sync(self, now: float, values: Milli, spec: Counts, status: Counts, ready: Counts) -> Counts:
-        """Returns the desired replicas of each lane: `spec` where nothing changes.
+        """Returns the desired replicas of each HPA: `spec` where nothing changes.
 
         `now` is in seconds and never goes back. `values` has a row for each metric, in the order of the HPA, and as
         many rows as the HPA with most metrics; what is in a row that an HPA lacks has no effect. `spec`, `status` and
         `ready` are the replicas that the target should have, has, and has ready."""
-        if self.recommended.is_empty:  # as after a restart, which loses what was remembered
-            self.recommended.append(now, spec)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            proposed = self._proposed(values, spec, status, ready)
-        is_out = (spec < self._lowest) | (spec > self._most)
-        is_any_out = bool(is_out.any())
-        if is_any_out:
-            proposed = np.where(is_out & ~((spec == 0) & self._leaves_zero), -1, proposed)
-        stable = self._stabilized(now, proposed, spec)
-        self.recommended.append(now, proposed)
-        desired = self._limited(now, stable, spec)
-        if is_any_out or (proposed < 0).any():
-            within_range = np.where(spec == 0, 0, np.clip(spec, self._least, self._most))
-            desired = np.where(
-                proposed < 0, within_range, np.where(spec == 0, np.maximum(desired, self._least), desired)
-            )
-        self._remember(now, spec, desired)
+        self.hpas = with_room(self.hpas)
+        desired = np.empty(len(spec), np.int64)
+        self._sync(now, self.hpas, values, spec, status, ready, desired)
         return desired
 
-    @property
-    def _leaves_zero(self) -> Flags:
-        return self.scaled_to_zero & self._flags.scales_to_zero
 
-    def _proposed(self, values: Milli, spec: Counts, status: Counts, ready: Counts) -> Counts:
-        """Returns the largest proposal of any metric; negative where metrics failed and nothing may be decided."""
-        proposals = self._metrics.proposals(values, spec, status, ready, self._is_within)
-        if len(proposals) == 1:
-            best, is_undecided = proposals[0], np.isnan(proposals[0])
-        else:
-            failed = np.count_nonzero(np.isnan(proposals) & self._metrics.is_used, axis=0)
-            best = np.fmax.reduce(np.where(self._metrics.is_used, proposals, np.nan), axis=0)
-            is_undecided = (failed == self._metrics.number) | ((failed > 0) & (best < spec))
-        proposed: Counts = np.where(is_undecided, -1, np.minimum(best, MOST_REPLICAS)).astype(np.int64)
-        return proposed
-
-    def _is_within(self, ratio: Milli) -> Flags:
-        """Whether a metric is so near its target that nothing changes. The ratio is infinite or NaN at 0 replicas."""
-        within: Flags = (self._lowest_ratio <= ratio) & (ratio <= self._highest_ratio)
-        return within
-
-    def _stabilized(self, now: float, proposed: Counts, spec: Counts) -> Counts:
-        """Without `behavior`, only scaling down waits. A record as old as the window no longer counts: the controller's
-        syncs are never exactly one period apart."""
-        highest, lowest = proposed.copy(), proposed.copy() if self._up_windows else proposed
-        for lanes, window in self._down_windows:
-            highest[lanes] = np.maximum(highest[lanes], window.at(now))
-        for lanes, window in self._up_windows:
-            lowest[lanes] = np.minimum(lowest[lanes], window.at(now))
-        stable: Counts = np.minimum(np.maximum(spec, lowest), highest)
-        return stable if self._all_have_behavior else np.where(self._has_behavior, stable, highest)
-
-    def _limited(self, now: float, stable: Counts, spec: Counts) -> Counts:
-        """Applies the policies, then the least and the most replicas."""
-        limited = stable.copy()
-        if not self._all_have_behavior:
-            without = np.clip(stable, self._least, np.minimum(self._most, np.maximum(2 * spec, 4)))
-            limited[~self._has_behavior] = without[~self._has_behavior]
-        (moved,) = np.nonzero(stable != spec)
-        moved = moved if self._all_have_behavior else moved[self._has_behavior[moved]]
-        is_rise = stable[moved] > spec[moved]
-        rises, falls = moved[is_rise], moved[~is_rise]
-        if len(rises):
-            limit = np.maximum(self._limit(now, self._up_policies, rises, spec[rises]), spec[rises])
-            limited[rises] = np.minimum(stable[rises], np.minimum(self._most[rises], limit))
-        if len(falls):
-            limit = np.minimum(self._limit(now, self._down_policies, falls, spec[falls]), spec[falls])
-            limited[falls] = np.maximum(stable[falls], np.maximum(self._least[falls], limit))
-        return limited
-
-    def _limit(self, now: float, policies: "_Policies", lanes: Indexes, spec: Counts) -> Counts:
-        """Returns the most or the least replicas that the policies of one direction allow some lanes."""
-        longest = policies.longest_of_all
-        if not (self.added.has_within(now, longest) or self.removed.has_within(now, longest)):
-            return policies.limit(lanes, spec[np.newaxis], spec)
-        starts = [
-            self._replicas_before(now, longest, seconds[lanes], lanes, spec)
-            for longest, seconds in zip(policies.longest_of_row, policies.seconds, strict=True)
-        ]
-        return policies.limit(lanes, np.array(starts), spec)
-
-    def _replicas_before(self, now: float, longest: float, seconds: Seconds, lanes: Indexes, spec: Counts) -> Counts:
-        """Returns the replicas of some lanes so many seconds ago. `longest`: the largest of any lane's `seconds`."""
-        replicas = spec
-        if self.added.has_within(now, longest):
-            replicas = replicas - self.added.within(now, seconds, lanes)
-        if self.removed.has_within(now, longest):
-            replicas = replicas + self.removed.within(now, seconds, lanes)
-        return replicas
-
-    def _remember(self, now: float, spec: Counts, desired: Counts) -> None:
-        (changed,) = np.nonzero(desired != spec)
-        if not len(changed):
-            return
-        change, has_behavior = (desired - spec)[changed], self._has_behavior[changed]
-        added, removed = (changed[has_behavior & is_so] for is_so in (change > 0, change < 0))
-        self.added.append(now, added, change[has_behavior & (change > 0)])
-        self.removed.append(now, removed, -change[has_behavior & (change < 0)])
-        self.scaled_to_zero[changed] = (spec > 0)[changed] & (desired == 0)[changed] & (self._least == 0)[changed]
-
-
-class _Metrics:
-    """The metrics of all lanes as rows of equal length."""
-
-    def __init__(self, hpas: Sequence[Hpa]) -> None:
-        shape = max((len(hpa.metrics) for hpa in hpas), default=0), len(hpas)
-        self.is_used: Flags = np.zeros(shape, np.bool_)
-        self._is_average, self._target = np.zeros(shape, np.bool_), np.ones(shape)
-        for lane, hpa in enumerate(hpas):
-            for row, metric in enumerate(hpa.metrics):
-                target = metric.source.target
-                self.is_used[row, lane] = True
-                self._is_average[row, lane] = target.average_value is not None
-                self._target[row, lane] = target.average_value or target.value or 1
-        self._are_averages = bool(self._is_average[self.is_used].all())
-        self.number: Counts = np.count_nonzero(self.is_used, axis=0).astype(np.int64)
-
-    def proposals(
-        self, values: Milli, spec: Counts, status: Counts, ready: Counts, is_within: Callable[[Milli], Flags]
-    ) -> Milli:
-        """Returns the replicas that each metric asks for; NaN: it failed. A `Value` fails, too, if no pod exists."""
-        if self._are_averages:
-            asked = np.ceil(values / self._target)
-            return np.where(is_within(values / (self._target * status)), status, asked)
-        ratio = values / np.where(self._is_average, self._target * status, self._target)
-        whole = np.where(self._is_average, values / self._target, ratio * np.where(spec == 0, 1, ready))
-        asked = np.where(np.isnan(values), np.nan, np.ceil(whole))
-        asked = np.where(~self._is_average & (spec > 0) & (status == 0), np.nan, asked)
-        is_kept = is_within(ratio) & (self._is_average | (spec > 0))
-        return np.where(is_kept, np.where(self._is_average, status, spec), asked)
-
-
-class _Policies:
-    """The policies of all lanes in one direction, as rows of equal length."""
-
-    def __init__(self, rules: Sequence[ScalingRules]) -> None:
-        """`rules`: of each lane."""
-        shape = max((len(each.policies) for each in rules), default=0), len(rules)
-        self.seconds: Seconds = np.zeros(shape)
-        sign = self._sign = -1 if rules and isinstance(rules[0], ScaleDown) else 1
-        self._factor, self._more = np.ones(shape), np.full(shape, -sign * np.inf)
-        """What the replicas are multiplied by, and what is added; a lane that lacks a policy changes by none."""
-        self._is_used = np.zeros(shape, np.bool_)
-        for lane, each in enumerate(rules):
-            for row, policy in enumerate(each.policies):
-                is_percent = policy.type == "Percent"
-                self.seconds[row, lane], self._is_used[row, lane] = policy.period_seconds, True
-                self._factor[row, lane] = 1 + sign * policy.value / 100 if is_percent else 1
-                self._more[row, lane] = 0 if is_percent else sign * policy.value
-        self.longest: Seconds = self.seconds.max(axis=0, initial=0.0)
-        self.longest_of_row: list[float] = self.seconds.max(axis=1, initial=0.0).tolist()
-        self.longest_of_all = max(self.longest_of_row, default=0.0)
-        self._is_disabled, self._takes_least = (
-            np.array([each.select_policy == policy for each in rules], np.bool_) for policy in ("Disabled", "Min")
+def hpas_of(hpas: Sequence[Hpa], flags: ControllerFlags) -> Hpas:
+    """Returns HPAs of which nothing is remembered."""
+    behaviors = [hpa.behavior or _WITHOUT_BEHAVIOR for hpa in hpas]
+    ups: list[ScalingRules] = [behavior.scale_up for behavior in behaviors]
+    downs: list[ScalingRules] = [behavior.scale_down for behavior in behaviors]
+    specs = records_of(HpaRecord, len(hpas))
+    specs["least"], specs["most"] = [hpa.min_replicas for hpa in hpas], [hpa.max_replicas for hpa in hpas]
+    specs["metrics"] = [len(hpa.metrics) for hpa in hpas]
+    specs["has_behavior"] = [hpa.behavior is not None for hpa in hpas]
+    specs["lowest_ratio"] = [1.0 - _or(rules.tolerance, flags.tolerance) for rules in downs]
+    specs["highest_ratio"] = [1.0 + _or(rules.tolerance, flags.tolerance) for rules in ups]
+    up, down = (
+        _direction(rules, sign, side, usual)
+        for rules, sign, side, usual in (
+            (ups, UP, LOWEST, 0.0),
+            (downs, DOWN, HIGHEST, flags.downscale_stabilization_seconds),
         )
-        self._are_usual = not (self._is_disabled.any() or self._takes_least.any())
-
-    def limit(self, lanes: Indexes, starts: Counts, spec: Counts) -> Counts:
-        """Returns how far the policies let these lanes go. `starts`: the replicas at each policy's period's start."""
-        reach = starts * self._factor[:, lanes] + self._more[:, lanes]
-        # Up is rounded up, so that a small percentage of few replicas still adds one; down is cut off.
-        reach = np.ceil(reach) if self._sign > 0 else -np.trunc(reach)
-        most = np.maximum.reduce(reach, axis=0)
-        if self._are_usual:
-            usual: Counts = self._sign * most.astype(np.int64)
-            return usual
-        is_used, takes_least = self._is_used[:, lanes], self._takes_least[lanes]
-        least = np.where(is_used, reach, np.inf).min(axis=0)
-        chosen = self._sign * np.where(takes_least, least, most)
-        limit: Counts = np.where(self._is_disabled[lanes], spec, chosen).astype(np.int64)
-        return limit
+    )
+    return Hpas(specs, _metrics(hpas), up, down, flags.scales_to_zero)
 
 
-def _window(rules: ScalingRules, of_flag: float) -> float:
-    return of_flag if rules.stabilization_window_seconds is None else float(rules.stabilization_window_seconds)
+def with_room(hpas: Hpas) -> Hpas:
+    """Returns the same, with room for what one more sync has to remember."""
+    return hpas._replace(up=_with_room(hpas.up), down=_with_room(hpas.down))
 
 
-def lanes_by(seconds: Sequence[float]) -> Iterator[tuple[float, Indexes | slice]]:
-    """Yields each window with its lanes: a slice, which costs less, where they are neighbours."""
-    for window in sorted(set(seconds)):
-        lanes = np.flatnonzero(np.array(seconds) == window)
-        first, last = int(lanes[0]), int(lanes[-1])
-        yield window, slice(first, last + 1) if last - first + 1 == len(lanes) else lanes
+def _with_room(direction: Direction) -> Direction:
+    return direction._replace(
+        changes=make_room_for_changes(direction.lists, direction.changes),
+        recommended=make_room_for_counts(direction.windows, direction.recommended),
+    )
+
+
+def _metrics(hpas: Sequence[Hpa]) -> Records[MetricRecord]:
+    metrics = records_of(MetricRecord, len(hpas), max((len(hpa.metrics) for hpa in hpas), default=0))
+    for at, hpa in enumerate(hpas):
+        for row, metric in enumerate(hpa.metrics):
+            target, it = metric.source.target, metrics[at, row]
+            it.is_average = target.average_value is not None
+            it.target = target.average_value or target.value or 1
+    return metrics
+
+
+def _direction(each: Sequence[ScalingRules], sign: int, side: int, usual: float) -> Direction:
+    """`usual`: the seconds of the window where rules name none."""
+    rules = records_of(RulesRecord, len(each))
+    rules["sign"], rules["policies"] = sign, [len(of.policies) for of in each]
+    rules["is_disabled"], rules["takes_least"] = (
+        [of.select_policy == policy for of in each] for policy in ("Disabled", "Min")
+    )
+    longest = [float(max(policy.period_seconds for policy in of.policies)) for of in each]
+    windows = windows_of([float(_or(of.stabilization_window_seconds, usual)) for of in each], side)
+    return Direction(rules, _policies(each, sign), *changes_of(longest), *windows)
+
+
+def _policies(each: Sequence[ScalingRules], sign: int) -> Records[PolicyRecord]:
+    policies = records_of(PolicyRecord, len(each), max((len(of.policies) for of in each), default=0))
+    for at, of in enumerate(each):
+        for row, policy in enumerate(of.policies):
+            it, is_percent = policies[at, row], policy.type == "Percent"
+            it.seconds = policy.period_seconds
+            it.factor = 1 + sign * policy.value / 100 if is_percent else 1
+            it.more = 0 if is_percent else sign * policy.value
+    return policies
+
+
+def _or(number: float | None, usual: float) -> float:
+    return usual if number is None else number

@@ -1,141 +1,143 @@
-"""Counts of replicas and their changes over the last minutes or hours, for many HPAs at once, each of which is a column
-("lane") of numpy arrays: what the HPA controller needs for stabilization windows and policies."""
+"""Counts of replicas and their changes over the last minutes or hours: what the HPA controller needs for stabilization
+windows and policies.
 
-from bisect import bisect_right
-from typing import Literal
+The functions are about one HPA, a row of records, and plain Python, so that replays can compile them."""
+
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.columns import Indexes, Seconds
+from adapter.records import Records, records_of
 
 Counts = NDArray[np.int64]
 
-_NONE = -1
-"""There is no count: a metric had no value."""
-_LARGEST = int(np.iinfo(np.int64).max)
+NONE = -1
+"""There is no count: a metric had no value, or no count is young enough."""
+HIGHEST, LOWEST = 1, -1
+_ROOM = 4
+"""Entries of each HPA at first; a power of two, as `remember` asks for."""
 
 
-class RecentCounts:
-    """The latest counts of each lane, as rows of one time each."""
+class WindowRecord:
+    """The highest or the lowest count of the last seconds."""
 
-    def __init__(self, lanes: int, longest_seconds: float) -> None:
-        self._longest = longest_seconds
-        self._rows = np.full((64, lanes), _NONE, np.int64)
-        self._times: list[float] = []
-        self._dropped = 0
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._times
-
-    @property
-    def end(self) -> int:
-        """The number of the next row. Rows keep their numbers."""
-        return self._dropped + len(self._times)
-
-    def append(self, now: float, replicas: Counts) -> None:
-        """Remembers the counts of now, after all before; negative: there is none."""
-        if len(self._times) == len(self._rows):
-            self._make_room(now)
-        self._rows[len(self._times)] = replicas
-        self._times.append(now)
-
-    def first_younger(self, now: float, seconds: float) -> int:
-        """Returns the number of the first row that is younger than so many seconds."""
-        return self._dropped + bisect_right(self._times, now - seconds)
-
-    def rows(self, first: int, end: int, lanes: Indexes | slice) -> Counts:
-        rows: Counts = self._rows[first - self._dropped : end - self._dropped, lanes]
-        return rows
-
-    def _make_room(self, now: float) -> None:
-        """Drops the rows that no window reaches, and doubles the room if most are still needed."""
-        first = bisect_right(self._times, now - self._longest)
-        kept = self._rows[first : len(self._times)]
-        is_crowded = 2 * len(kept) > len(self._rows)
-        self._dropped += first
-        self._times = self._times[first:]
-        rows = np.empty_like(self._rows, shape=(2 * len(self._rows), kept.shape[1])) if is_crowded else self._rows
-        rows[: len(kept)] = kept
-        self._rows = rows
+    seconds: float
+    side: int
+    """HIGHEST or LOWEST."""
+    first: int
+    """Where the oldest of its counts is."""
+    number: int
+    """Of its counts, which are beside one another. The first one follows the last one."""
 
 
-class Window:
-    """The highest or lowest count of some lanes over the last seconds.
+class CountRecord:
+    """A count that may yet be the extreme of a window: those before a higher count will never be the highest."""
 
-    Its rows are compared in two parts, so that a long window costs no more than a short one: of the older part, the
-    extreme of each row and all later ones is kept; of the newer part, that of all rows."""
-
-    def __init__(
-        self, recent: RecentCounts, seconds: float, lanes: Indexes | slice, side: Literal["highest", "lowest"]
-    ) -> None:
-        self._recent, self._seconds, self._lanes = recent, seconds, lanes
-        self._is_lowest = side == "lowest"
-        self._extreme = np.minimum if self._is_lowest else np.maximum
-        self._first = self._middle = self._seen = 0
-        self._older = self._compared(0, 0)
-        self._newer = self._nothing()
-
-    def at(self, now: float) -> Counts:
-        """Returns the extreme of those that are younger; where there is none, a negative number as the highest and the
-        largest integer as the lowest."""
-        first, end = self._recent.first_younger(now, self._seconds), self._recent.end
-        if first >= self._middle:
-            rows = self._compared(first, end)
-            self._older = self._extreme.accumulate(rows[::-1], axis=0)[::-1]
-            self._first, self._middle, self._newer = first, end, self._nothing()
-        else:
-            for row in self._compared(self._seen, end):
-                self._newer = self._extreme(self._newer, row)
-        self._seen = end
-        if first == self._middle:
-            return self._newer
-        extreme: Counts = self._extreme(self._older[first - self._first], self._newer)
-        return extreme
-
-    def _compared(self, first: int, end: int) -> Counts:
-        rows = self._recent.rows(first, end, self._lanes)
-        return np.where(rows < 0, _LARGEST, rows) if self._is_lowest else rows
-
-    def _nothing(self) -> Counts:
-        return np.full(self._older.shape[1], _LARGEST if self._is_lowest else _NONE)
+    time: float
+    count: int
 
 
-class Changes:
-    """The controller's list of changes in one direction, for each lane. As in the controller, a new change takes the
-    place of one that is older than the longest period of that direction's policies, although a policy of the other
-    direction may still count that one."""
+class ChangesRecord:
+    """The controller's list of changes in one direction."""
 
-    def __init__(self, lanes: int, longest_seconds: Seconds) -> None:
-        """`longest_seconds`: of each lane's policies in this direction."""
-        self._longest = longest_seconds
-        self._sizes = np.zeros((4, lanes), np.int64)
-        self._times = np.full((4, lanes), -np.inf)
-        self._number = np.zeros(lanes, np.int64)
-        self._newest = -np.inf
+    longest_seconds: float
+    """The longest period of that direction's policies."""
+    number: int
 
-    def append(self, now: float, lanes: Indexes, sizes: Counts) -> None:
-        """Remembers changes of so many replicas, for some lanes."""
-        if not len(lanes):
-            return
-        times = self._times[:, lanes]
-        is_outdated = np.isfinite(times) & (times < now - self._longest[lanes])
-        last_outdated = len(times) - 1 - np.argmax(is_outdated[::-1], axis=0)
-        at = np.where(is_outdated.any(axis=0), last_outdated, self._number[lanes])
-        if at.max() == len(times):
-            self._times = np.concatenate([self._times, np.full_like(self._times, -np.inf)])
-            self._sizes = np.concatenate([self._sizes, np.zeros_like(self._sizes)])
-        self._sizes[at, lanes], self._times[at, lanes] = sizes, now
-        self._number[lanes] = np.maximum(self._number[lanes], at + 1)
-        self._newest = now
 
-    def has_within(self, now: float, seconds: float) -> bool:
-        """Whether any lane changed within so many seconds."""
-        return self._newest > now - seconds
+class ChangeRecord:
+    time: float
+    replicas: int
 
-    def within(self, now: float, seconds: Seconds, lanes: Indexes) -> Counts:
-        """Returns the sum of those changes of each lane that are younger than its `seconds`."""
-        is_younger = self._times[:, lanes] > now - seconds
-        total: Counts = np.where(is_younger, self._sizes[:, lanes], 0).sum(axis=0)
-        return total
+
+def remember(windows: Records[WindowRecord], counts: Records[CountRecord], at: int, now: float, count: int) -> None:
+    """Adds a count to the window of one HPA, after all before; NONE: there is none."""
+    if count < 0:
+        return
+    window, last = windows[at], counts.shape[1] - 1
+    while window.number > 0 and _is_beyond(window, counts[at, (window.first + window.number - 1) & last].count, count):
+        window.number -= 1
+    newest = counts[at, (window.first + window.number) & last]
+    newest.time, newest.count = now, count
+    window.number += 1
+
+
+def _is_beyond(window: WindowRecord, earlier: int, count: int) -> bool:
+    """Whether an earlier count will not be the extreme again."""
+    return window.side * earlier <= window.side * count
+
+
+def extreme(windows: Records[WindowRecord], counts: Records[CountRecord], at: int, now: float) -> int:
+    """Returns the highest or lowest count of one HPA that is younger than the window; NONE: there is none."""
+    window, last = windows[at], counts.shape[1] - 1
+    while window.number > 0 and counts[at, window.first].time <= now - window.seconds:
+        window.first = (window.first + 1) & last
+        window.number -= 1
+    return counts[at, window.first].count if window.number > 0 else NONE
+
+
+def note(lists: Records[ChangesRecord], changes: Records[ChangeRecord], at: int, now: float, replicas: int) -> None:
+    """Adds a change of one HPA. As in the controller, a new change takes the place of one that is older than the
+    longest period of that direction's policies, although a policy of the other direction may still count that one."""
+    of, place = lists[at], lists[at].number
+    for earlier in range(of.number):
+        if changes[at, earlier].time < now - of.longest_seconds:
+            place = earlier
+    if place == of.number:
+        of.number += 1
+    change = changes[at, place]
+    change.time, change.replicas = now, replicas
+
+
+def changed_within(
+    lists: Records[ChangesRecord], changes: Records[ChangeRecord], at: int, now: float, seconds: float
+) -> int:
+    """Returns the sum of those changes of one HPA that are younger than so many seconds."""
+    total = 0
+    for place in range(lists[at].number):
+        if changes[at, place].time > now - seconds:
+            total += changes[at, place].replicas
+    return total
+
+
+RULES: tuple[Callable[..., object], ...] = (remember, _is_beyond, extreme, note, changed_within)
+"""What kernels may call, of this module."""
+
+
+def windows_of(seconds: Sequence[float], side: int) -> tuple[Records[WindowRecord], Records[CountRecord]]:
+    """Returns empty windows, one for each HPA."""
+    windows = records_of(WindowRecord, len(seconds))
+    windows["seconds"], windows["side"] = seconds, side
+    return windows, records_of(CountRecord, len(seconds), _ROOM)
+
+
+def changes_of(longest_seconds: Sequence[float]) -> tuple[Records[ChangesRecord], Records[ChangeRecord]]:
+    """Returns empty lists, one for each HPA."""
+    lists = records_of(ChangesRecord, len(longest_seconds))
+    lists["longest_seconds"] = longest_seconds
+    return lists, records_of(ChangeRecord, len(longest_seconds), _ROOM)
+
+
+def make_room_for_counts(windows: Records[WindowRecord], counts: Records[CountRecord]) -> Records[CountRecord]:
+    """Returns the counts of all windows, with room for one more of each."""
+    room = counts.shape[1]
+    if len(windows) == 0 or windows["number"].max() < room:
+        return counts
+    wider = records_of(CountRecord, len(windows), 2 * room)
+    in_order = (windows["first"][:, np.newaxis] + np.arange(room)) % room
+    for name in ("time", "count"):
+        wider[name][:, :room] = np.take_along_axis(counts[name], in_order, axis=1)
+    windows["first"] = 0
+    return wider
+
+
+def make_room_for_changes(lists: Records[ChangesRecord], changes: Records[ChangeRecord]) -> Records[ChangeRecord]:
+    """Returns the changes of all lists, with room for one more of each."""
+    room = changes.shape[1]
+    if len(lists) == 0 or lists["number"].max() < room:
+        return changes
+    wider = records_of(ChangeRecord, len(lists), 2 * room)
+    for name in ("time", "replicas"):
+        wider[name][:, :room] = changes[name]
+    return wider

@@ -21,12 +21,12 @@ from spark.engine.remote import write_code
 PACKAGES = "packages"
 CODE = "kafka-lag-report.zip"
 ROOT = Path(__file__).parents[2]
-REQUIREMENTS = ROOT / "requirements" / "history.txt"
+REQUIREMENTS = ROOT / "requirements" / "spark.txt"
 SUFFIX = ".tar"
 """Spark unpacks it in a fifth of the CPU that inflating the same files takes."""
 OF_TASKS = frozenset(
     {
-        *("numpy", "pyarrow"),
+        *("numba", "llvmlite", "numpy", "pyarrow"),
         *("pydantic", "pydantic-core", "annotated-types", "typing-extensions", "typing-inspection"),
         "pyyaml",
     }

@@ -20,7 +20,7 @@ PATIENCE_SECONDS = 10.0
 ROOT = Path(__file__).parents[2]
 OF_TABLES = {"numpy": "numpy", "pyarrow": "pyarrow"}
 """What tasks import beside this code, and its names in an index."""
-OF_HPAS = {**OF_TABLES, "pydantic": "pydantic", "yaml": "PyYAML"}
+OF_HPAS = {**OF_TABLES, "numba": "numba", "pydantic": "pydantic", "yaml": "PyYAML"}
 """Of tasks that also replay HPAs."""
 
 

@@ -160,7 +160,7 @@ class _Replays:
         for at, minute in enumerate(minutes):
             self._run_minute(minute)
             lags[:, at], replicas[:, at] = self._lag(), self._scaler.replicas
-            busiest[:, at], others[:, at] = self._plant.busiest, self._plant.longest
+            busiest[:, at], others[:, at] = self._plant.longest_waiting()
         for load, curves in enumerate(self._curves):
             lanes = np.flatnonzero(self._load_of == load)
             waits[lanes] = curves.wait(first, busiest[lanes], others[lanes])

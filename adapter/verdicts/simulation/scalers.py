@@ -7,9 +7,21 @@ from typing import Protocol
 import numpy as np
 
 from adapter.columns import Flags, Indexes
-from adapter.verdicts.controllers import ControllerFlags, Controllers, Milli, lanes_by
+from adapter.records import Records
+from adapter.verdicts import controllers, recent
+from adapter.verdicts.controllers import ControllerFlags, Controllers, Milli, sync_all
 from adapter.verdicts.hpa import Hpa
-from adapter.verdicts.recent import Counts, RecentCounts, Window
+from adapter.verdicts.recent import (
+    LOWEST,
+    CountRecord,
+    Counts,
+    WindowRecord,
+    extreme,
+    make_room_for_counts,
+    remember,
+    windows_of,
+)
+from adapter.verdicts.simulation.compiled import kernel, rule
 from adapter.verdicts.simulation.consumers import Consumers, Messages
 from adapter.verdicts.simulation.load import MINUTE, NO_EVENTS, Events, Load
 from adapter.verdicts.simulation.sights import Sight
@@ -107,12 +119,9 @@ class Autoscaled:
             np.array([getattr(group, name) for group in groups]) for name in ("interval_seconds", "start_seconds")
         )
         joins = [group.start_seconds + group.join_seconds for group in groups]
-        self._wanted = RecentCounts(len(lanes), max(joins) + self._step)
-        self._starts, self._joins = (_Delays(seconds, self._step, self._wanted) for seconds in (starts.tolist(), joins))
+        self._starts, self._joins = (_Delays(seconds, self._step) for seconds in (starts.tolist(), joins))
         self.replicas: Counts = np.array([lane.replicas for lane in lanes], np.int64)
         self.changes: Counts = np.zeros(len(lanes), np.int64)
-        self._wanted.append(0.0, self.replicas)
-        self._changed_at = 0.0
         self._seen: Messages = np.array([lane.load.lag for lane in lanes])
         self._before = self._seen
         self._intervals: list[float] = np.unique(self._interval).tolist()
@@ -124,9 +133,10 @@ class Autoscaled:
         """In each minute (rows); lanes have one of the columns."""
         self._is_unknown_to_any: list[bool] = (~self._is_known.all(axis=1)).tolist()
         hpas = [lane.hpa for lane in lanes if lane.hpa is not None]
-        self._controllers = Controllers(hpas, flags)
+        self._controllers = Controllers(hpas, flags, sync_compiled)
         self._rows = max(len(hpa.metrics) for hpa in hpas)
         self._reads_ready = any(metric.source.target.type == "Value" for hpa in hpas for metric in hpa.metrics)
+        self._want(0.0, self.replicas)
         self._limited = np.array([at for at, lane in enumerate(lanes) if lane.served != LAG], np.intp)
         limits = [lanes[at].served for at in self._limited.tolist()]
         self._most: Messages = np.array([served.most for served in limits])
@@ -135,7 +145,7 @@ class Autoscaled:
         self._rules = tuple(_rules_of([lanes[at] for at in self._ruled.tolist()]))
 
     def members(self, now: float) -> Counts:
-        return self._for(now, self._joins)
+        return self._joins.counts(now)
 
     def sync(self, now: float, lag: Messages, sight_of: SightOf) -> None:
         """The controller reads the adapter's latest sample."""
@@ -146,14 +156,17 @@ class Autoscaled:
         minute = int((now - self._step) // MINUTE)
         if self._is_unknown_to_any[minute]:
             values = np.where(self._is_known[minute].take(self._known_of), values, np.nan)
-        ready = self._for(now, self._starts) if self._reads_ready else self.replicas
-        rows = np.broadcast_to(values, (self._rows, len(values))) if self._rows > 1 else values[np.newaxis]
+        ready = self._starts.counts(now) if self._reads_ready else self.replicas
+        rows = np.repeat(values[np.newaxis], self._rows, axis=0)
         desired = self._controllers.sync(now, rows, self.replicas, self.replicas, ready)
-        if (has_changed := desired != self.replicas).any():
-            self.changes += has_changed
-            self._changed_at = now
-            self.replicas = desired
-        self._wanted.append(now, desired)
+        self.changes += desired != self.replicas
+        self.replicas = desired
+        self._want(now, desired)
+
+    def _want(self, now: float, replicas: Counts) -> None:
+        self._joins.want(now, replicas)
+        if self._reads_ready:
+            self._starts.want(now, replicas)
 
     def _sample(self, now: float, lag: Messages) -> None:
         if len(self._intervals) == 1:
@@ -173,13 +186,9 @@ class Autoscaled:
         if not self._rules:
             return served
         known = sight_of(now)
-        for rows, rule in self._rules:
-            served[self._ruled[rows]] = rule.values(known if len(self._rules) == 1 else known.among(rows))
+        for rows, asked in self._rules:
+            served[self._ruled[rows]] = asked.values(known if len(self._rules) == 1 else known.among(rows))
         return served
-
-    def _for(self, now: float, delays: "_Delays") -> Counts:
-        """Returns the replicas that have been wanted without a break for so many seconds."""
-        return self.replicas if now >= self._changed_at + delays.longest else delays.counts(now, len(self.replicas))
 
 
 def _known(lane: Lane, always: Flags) -> Flags:
@@ -196,14 +205,33 @@ def _rules_of(lanes: Sequence[Lane]) -> Iterator[tuple[Indexes, Rule]]:
 
 
 class _Delays:
-    """For how long each lane must have wanted a replica."""
+    """The replicas that have been wanted without a break for so many seconds, which differ between lanes."""
 
-    def __init__(self, seconds: Sequence[float], step: float, wanted: RecentCounts) -> None:
-        self.longest = max(seconds)
-        self._windows = [(lanes, Window(wanted, delay + step, lanes, "lowest")) for delay, lanes in lanes_by(seconds)]
+    def __init__(self, seconds: Sequence[float], step: float) -> None:
+        self._windows, self._counts = windows_of([each + step for each in seconds], LOWEST)
 
-    def counts(self, now: float, lanes: int) -> Counts:
-        counts = np.empty(lanes, np.int64)
-        for chosen, window in self._windows:
-            counts[chosen] = window.at(now)
+    def want(self, now: float, replicas: Counts) -> None:
+        self._counts = make_room_for_counts(self._windows, self._counts)
+        _remember_all(self._windows, self._counts, now, replicas)
+
+    def counts(self, now: float) -> Counts:
+        counts = np.empty(len(self._windows), np.int64)
+        _find_extremes(self._windows, self._counts, now, counts)
         return counts
+
+
+for each in (*recent.RULES, *controllers.RULES):
+    rule(each)
+sync_compiled = kernel(sync_all)
+
+
+@kernel
+def _remember_all(windows: Records[WindowRecord], counts: Records[CountRecord], now: float, replicas: Counts) -> None:
+    for at in range(len(windows)):
+        remember(windows, counts, at, now, replicas[at])
+
+
+@kernel
+def _find_extremes(windows: Records[WindowRecord], counts: Records[CountRecord], now: float, found: Counts) -> None:
+    for at in range(len(windows)):
+        found[at] = extreme(windows, counts, at, now)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from adapter.verdicts.controllers import ControllerFlags, Controllers
+from adapter.verdicts.controllers import ControllerFlags, Controllers, Direction, Sync, sync_all, with_room
 from adapter.verdicts.hpa import Hpa
+from adapter.verdicts.recent import note, remember
+from adapter.verdicts.simulation.scalers import sync_compiled
 from tests.support.hpas import external, hpa, rules, target
 
-LONG_AGO = -10_000.0
 EXACT = {"tolerance": 0}
 
 
@@ -37,12 +38,16 @@ class Case:
 def desired(case: Case) -> int:
     controllers = Controllers([case.hpa], case.flags)
     controllers.scaled_to_zero[:] = case.scaled_to_zero
-    lane = np.array([0])
-    for seconds, replicas in [(-LONG_AGO, case.replicas), *sorted(case.recommended, reverse=True)]:
-        controllers.recommended.append(-seconds, np.array([replicas]))
-    for changes, past in ((controllers.added, case.added), (controllers.removed, case.removed)):
+    controllers.hpas.specs["has_started"] = True
+    for seconds, replicas in sorted(case.recommended, reverse=True):
+        controllers.hpas = with_room(controllers.hpas)
+        for it in (controllers.hpas.up, controllers.hpas.down):
+            remember(it.windows, it.recommended, 0, -seconds, replicas)
+    for name, past in (("up", case.added), ("down", case.removed)):
         for seconds, replicas in past:
-            changes.append(-seconds, lane, np.array([replicas]))
+            controllers.hpas = with_room(controllers.hpas)
+            of: Direction = getattr(controllers.hpas, name)
+            note(of.lists, of.changes, 0, -seconds, replicas)
     status = case.replicas if case.status is None else case.status
     ready = status if case.ready is None else case.ready
     values = np.array(case.values, float)[:, np.newaxis]
@@ -372,8 +377,26 @@ def test_lanes_have_no_effect_on_one_another() -> None:
     assert all(len(set(column)) > 5 for column in together.T.tolist())
 
 
-def _run(hpas: Sequence[Hpa], values: np.ndarray) -> np.ndarray:
-    controllers, replicas = Controllers(hpas), np.ones(len(hpas), np.int64)
+def test_compiled_controllers_decide_as_plain_ones_do() -> None:
+    """HPAs with all that they can have, whose metrics fail now and then."""
+    both = rules("Pods 3 60", "Percent 40 120", window=90, select="Min")
+    hpas = [
+        hpa(*TWO, least=0, behavior={"scaleUp": both, "scaleDown": both}),
+        hpa(external(value="3"), external(average="2"), most=9),
+        hpa(*TWO, behavior={"scaleUp": {"tolerance": 0}, "scaleDown": rules(select="Disabled")}),
+    ]
+    random = np.random.default_rng(8)
+    values = 1000.0 * random.integers(0, 60, (300, 2, 3))
+    values[random.random(values.shape) < 0.1] = np.nan
+
+    plain, compiled = _run(hpas, values), _run(hpas, values, sync_compiled)
+
+    assert plain.tolist() == compiled.tolist()
+    assert all(len(set(column)) > 1 for column in plain.T.tolist())
+
+
+def _run(hpas: Sequence[Hpa], values: np.ndarray, sync: Sync = sync_all) -> np.ndarray:
+    controllers, replicas = Controllers(hpas, sync=sync), np.ones(len(hpas), np.int64)
     wanted = []
     for step, row in enumerate(values):
         replicas = controllers.sync(

@@ -142,7 +142,7 @@ def test_many_large_tasks_reach_a_server_that_accepts_no_large_message(server: C
 
 
 def test_a_server_that_lacks_a_package_of_the_tasks_is_told_so_before_the_first_of_them(tmp_path: Path) -> None:
-    """Its Python has everything but the two that parse HPAs."""
+    """Its Python has everything but those that replays of HPAs need."""
     packages = tmp_path / "packages"
     packages.mkdir()
     for module in (numpy, pyarrow):
@@ -156,9 +156,8 @@ def test_a_server_that_lacks_a_package_of_the_tasks_is_told_so_before_the_first_
     with scratch("spark-connect") as home, connect_server(home, executors=bare) as server:
         ended = command(server, "report", "--history", str(tmp_path / "history"), "--output", str(output))
 
-    said = (
-        f"kafka-lag-report: {server.url}: install pydantic, PyYAML for the Python of its executors, where the tasks run"
-    )
+    lacking = "numba, pydantic, PyYAML"
+    said = f"kafka-lag-report: {server.url}: install {lacking} for the Python of its executors, where the tasks run"
     assert (ended.returncode, ended.stderr.splitlines()[-1]) == (2, said), ended.stderr
     assert not (output / "report.html").exists()
 

@@ -8,13 +8,13 @@ import pytest
 OF_COMPACT = ("pipeline.examine_task", "pipeline.hour_task", "pipeline.fold_task", "pipeline.day_task")
 OF_REPORTS = ("report.rows_task", "report.samples_task", "trials.task", "replay.outcome")
 OF_THE_DRIVER = ("jinja2", "obstore", "pandas", "grpc", "typer", "rich", "cryptography", "kafka", "kubernetes")
-OF_HPAS = ("pydantic", "yaml")
+OF_HPAS = ("numba", "pydantic", "yaml")
 
 
 @pytest.mark.parametrize(
     ("modules", "missing"),
     [(OF_COMPACT, (*OF_THE_DRIVER, *OF_HPAS)), (OF_REPORTS, OF_THE_DRIVER)],
-    ids=["compact with pyarrow and numpy", "report and replay with pydantic and PyYAML as well"],
+    ids=["compact with pyarrow and numpy", "report and replay with numba, pydantic and PyYAML as well"],
 )
 def test_kernels_need_no_packages_but_those_of_the_docs(modules: tuple[str, ...], missing: tuple[str, ...]) -> None:
     hidden = f"sys.modules.update(dict.fromkeys({missing}))"

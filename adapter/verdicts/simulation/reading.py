@@ -1,0 +1,311 @@
+"""What the members of many groups read of what waits, step by step: the arithmetic of `plant`, compiled.
+
+Each group is a lane: a record of its own, records of its members beside one another, and a row of records of its
+partitions. A member reads the same share of what waits in each of its partitions. So a step computes only how much
+waits for each member. What waits in a partition follows from the share that is left, and is computed when rates change
+or partitions move. In between, all rates are constant."""
+
+from adapter.columns import Indexes
+from adapter.records import Records
+from adapter.verdicts.owners import Owners
+from adapter.verdicts.recent import Counts
+from adapter.verdicts.simulation.compiled import kernel, rule
+from adapter.verdicts.simulation.consumers import ROW_OF_NOBODY, Messages
+
+_TINY = 1e-300
+"""Messages: no member has less to read without having nothing."""
+
+
+class LaneRecord:
+    """One group."""
+
+    capacity: float
+    """Messages per second of one member."""
+    pause_seconds: float
+    commit_seconds: float
+    stops_all: bool
+    """Whether a rebalance stops all members."""
+    is_shared: bool
+    """Whether the members read all partitions together, as if they were one."""
+    most: int
+    """Members that can have a partition."""
+    width: int
+    """Partitions."""
+    first_row: int
+    """Of its table of owners among those of all lanes: the row for 0 members."""
+    first_member: int
+    """Where its members begin: with nobody."""
+    given: int
+    """Members that are there."""
+    members: int
+    """Those of them that have partitions."""
+    moves: int
+    """How often its partitions were divided anew."""
+    busiest: float
+    """Messages per second that arrive in the first partition."""
+    others: float
+    """In each other partition of weight 1."""
+    weights: float
+    """Of all other partitions together."""
+    working: float
+    """Messages per second that one member reads now."""
+    stopped_seconds: float
+    """For which no member will read."""
+    seconds: float
+    """Since the shares of its members were computed last."""
+    busiest_gathered: float
+    """As a member's `gathered`, in the first partition."""
+    lag: float
+    """Messages that nobody has read."""
+    uncommitted: float
+    """Messages that were read after the latest commit."""
+
+
+class MemberRecord:
+    """A member, or the first one of each lane: nobody."""
+
+    load: float
+    """What waits for it."""
+    growth: float
+    """Messages per second by which the load grows if nobody stops."""
+    before: float
+    """What waited when its shares were computed last."""
+    left: float
+    """Of each message that waited when partitions moved last, the share that it has not read."""
+    gathered: float
+    """Messages that have arrived since and wait in a partition of weight 1."""
+    weight: float
+    """Of all its partitions but the lane's first."""
+    longest: float
+    """The most that waited in one of these when partitions moved last, divided by its weight."""
+
+
+class PartitionRecord:
+    """A partition; a lane's first one gets what is said of it alone, and has no weight."""
+
+    waiting: float
+    """What waited when this was computed last."""
+    weight: float
+    """How much it gets, compared with others of the group."""
+    owner: int
+    """Its member, from 1; ROW_OF_NOBODY: nobody."""
+
+
+Lanes = Records[LaneRecord]
+Members = Records[MemberRecord]
+Partitions = Records[PartitionRecord]
+
+
+@kernel
+def step_all(
+    lanes: Lanes,
+    members: Members,
+    partitions: Partitions,
+    table: Owners,
+    given: Counts,
+    now: float,
+    seconds: float,
+    read: Messages,
+) -> None:
+    """Lets the `given` members of each lane read for some seconds, until `now`. Writes what each lane read."""
+    for at in range(len(lanes)):
+        lane = lanes[at]
+        if given[at] != lane.given:
+            _rebalance(lane, members, partitions, at, table, given[at])
+        read[at] = lane.lag + (lane.busiest + lane.others * lane.weights) * seconds
+        _step(lane, members, seconds)
+        read[at] -= lane.lag
+        _commit(lane, now, seconds, read[at])
+
+
+@kernel
+def let_arrive(lanes: Lanes, members: Members, partitions: Partitions, busiest: Messages, others: Messages) -> None:
+    """Lets so many messages per second arrive in each lane from now on."""
+    for at in range(len(lanes)):
+        lane = lanes[at]
+        _share(lane, members, partitions[at, 0].owner)
+        lane.busiest, lane.others = busiest[at], others[at]
+        _find_growth(lane, members, partitions[at, 0].owner)
+
+
+@kernel
+def divide_all(lanes: Lanes, members: Members, partitions: Partitions, table: Owners) -> None:
+    """Assigns the partitions of all lanes for the first time, and adds up what waits."""
+    for at in range(len(lanes)):
+        lane = lanes[at]
+        for place in range(lane.width):
+            partitions[at, place].owner = table[lane.first_row + lane.members, place]
+        _divide(lane, members, partitions, at)
+        lane.lag = 0.0
+        for member in range(lane.members + 1):
+            lane.lag += members[lane.first_member + member].load
+
+
+@kernel
+def settle(lanes: Lanes, members: Members, partitions: Partitions, at: int) -> None:
+    """Computes what waits in each partition of a lane, before it gets others."""
+    _settle(lanes[at], members, partitions, at)
+
+
+@kernel
+def divide_again(lanes: Lanes, members: Members, partitions: Partitions, table: Owners, at: int) -> None:
+    """Divides the partitions of a lane by its new table of owners."""
+    lane = lanes[at]
+    _move(lane, members, partitions, at, table, min(lane.given, lane.most))
+
+
+@kernel
+def find_waiting(lanes: Lanes, members: Members, partitions: Partitions, chosen: Indexes, waiting: Messages) -> None:
+    """Writes what waits in each partition (columns) of some lanes (rows)."""
+    for row in range(len(chosen)):
+        at = chosen[row]
+        lane = lanes[at]
+        _share(lane, members, partitions[at, 0].owner)
+        for place in range(lane.width):
+            waiting[row, place] = _waiting(lane, members, partitions, at, place)
+
+
+@kernel
+def find_longest(lanes: Lanes, members: Members, partitions: Partitions, busiest: Messages, longest: Messages) -> None:
+    """Writes what waits in the first partition of each lane, and in the other one in which most waits for its weight,
+    divided by the weight."""
+    for at in range(len(lanes)):
+        lane = lanes[at]
+        _share(lane, members, partitions[at, 0].owner)
+        busiest[at] = _waiting(lane, members, partitions, at, 0)
+        longest[at] = 0.0
+        for place in range(lane.members + 1):
+            member = members[lane.first_member + place]
+            if member.weight > 0:
+                longest[at] = max(longest[at], member.longest * member.left + member.gathered)
+
+
+@rule
+def _step(lane: LaneRecord, members: Members, seconds: float) -> None:
+    lost = 0.0
+    if lane.stopped_seconds > 0:
+        stopped = min(lane.stopped_seconds, seconds)
+        lost = stopped * _work(lane)
+        lane.stopped_seconds -= stopped
+    lag = 0.0
+    for place in range(lane.members + 1):
+        member = members[lane.first_member + place]
+        load = member.load + member.growth * seconds
+        if place > ROW_OF_NOBODY:
+            load += lost
+        member.load = max(load, 0.0)
+        lag += member.load
+    lane.lag = lag
+    lane.seconds += seconds
+
+
+@rule
+def _commit(lane: LaneRecord, now: float, seconds: float, read: float) -> None:
+    """The latest commit within the step has all that was read until then."""
+    since = now % lane.commit_seconds
+    lane.uncommitted = read * since / seconds if since < seconds else lane.uncommitted + read
+
+
+@rule
+def _rebalance(lane: LaneRecord, members: Members, partitions: Partitions, at: int, table: Owners, given: int) -> None:
+    """In a share group, only the work changes."""
+    lane.given = given
+    there = min(given, lane.most)
+    if there != lane.members:
+        _move(lane, members, partitions, at, table, there)
+    elif lane.is_shared:
+        _find_growth(lane, members, partitions[at, 0].owner)
+
+
+@rule
+def _move(lane: LaneRecord, members: Members, partitions: Partitions, at: int, table: Owners, there: int) -> None:
+    _settle(lane, members, partitions, at)
+    moved = 0
+    for place in range(lane.width):
+        partition, owner = partitions[at, place], table[lane.first_row + there, place]
+        moved += partition.owner != owner
+        partition.owner = owner
+    lane.stopped_seconds += (1.0 if lane.stops_all else moved / lane.width) * lane.pause_seconds
+    lane.members = there
+    _divide(lane, members, partitions, at)
+
+
+@rule
+def _settle(lane: LaneRecord, members: Members, partitions: Partitions, at: int) -> None:
+    _share(lane, members, partitions[at, 0].owner)
+    for place in range(lane.width):
+        partitions[at, place].waiting = _waiting(lane, members, partitions, at, place)
+    for place in range(lane.members + 1):
+        member = members[lane.first_member + place]
+        member.left, member.gathered = 1.0, 0.0
+    lane.busiest_gathered = 0.0
+
+
+@rule
+def _divide(lane: LaneRecord, members: Members, partitions: Partitions, at: int) -> None:
+    """Lets members begin with their partitions, once it is known what waits in each."""
+    for place in range(lane.members + 1):
+        member = members[lane.first_member + place]
+        member.load = member.weight = member.longest = member.gathered = 0.0
+        member.left = 1.0
+    for place in range(lane.width):
+        partition = partitions[at, place]
+        member = members[lane.first_member + partition.owner]
+        member.load += partition.waiting
+        member.weight += partition.weight
+        if partition.weight > 0:
+            member.longest = max(member.longest, partition.waiting * (1 / partition.weight))
+    for place in range(lane.members + 1):
+        member = members[lane.first_member + place]
+        member.before = member.load
+    _find_growth(lane, members, partitions[at, 0].owner)
+    lane.busiest_gathered = lane.seconds = 0.0
+    lane.moves += 1
+
+
+@rule
+def _share(lane: LaneRecord, members: Members, owner: int) -> None:
+    """Computes what is left of each message that waited, or has arrived since this was done last. `owner`: of the first
+    partition."""
+    if lane.seconds == 0:
+        return
+    busiest, others = lane.busiest * lane.seconds, lane.others * lane.seconds
+    for place in range(lane.members + 1):
+        member = members[lane.first_member + place]
+        total = member.weight * others + member.before
+        if place == owner:
+            total += busiest
+        left = 1.0 if place == ROW_OF_NOBODY else member.load / max(total, _TINY)
+        if place == owner:
+            lane.busiest_gathered = (lane.busiest_gathered + busiest) * left
+        member.left *= left
+        member.gathered = (member.gathered + others) * left
+        member.before = member.load
+    lane.seconds = 0.0
+
+
+@rule
+def _waiting(lane: LaneRecord, members: Members, partitions: Partitions, at: int, place: int) -> float:
+    """Returns what waits in one partition, after `_share`."""
+    partition = partitions[at, place]
+    member = members[lane.first_member + partition.owner]
+    waiting = partition.waiting * member.left + partition.weight * member.gathered
+    return waiting + lane.busiest_gathered if place == 0 else waiting
+
+
+@rule
+def _find_growth(lane: LaneRecord, members: Members, owner: int) -> None:
+    """`owner`: of the first partition."""
+    work = _work(lane)
+    for place in range(lane.members + 1):
+        member = members[lane.first_member + place]
+        growth = member.weight * lane.others
+        if place == owner:
+            growth += lane.busiest
+        member.growth = growth if place == ROW_OF_NOBODY else growth - work
+
+
+@rule
+def _work(lane: LaneRecord) -> float:
+    """Returns what one member reads in a second. In a share group, all are one."""
+    return lane.working * lane.given if lane.is_shared else lane.working
