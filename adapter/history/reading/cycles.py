@@ -33,6 +33,9 @@ TEXTS = ("cluster", "group", "topic", "topic_id", "state", "isolation")
 OF_COMMITS = ("ok", "truncated", "stale")
 """States in which a commit belongs to the log end beside it."""
 MICROSECONDS = 1e6
+MOST_CYCLES = 8
+"""That are read at once, to bound the memory: all cycles of the last file are wanted, and of 100,000 partitions, one
+has 5 MB."""
 MINUTE = 60_000_000
 
 IsWanted = Callable[[Seconds], Flags]
@@ -67,7 +70,11 @@ class FileOfSamples:
         """Yields cycles by time; `to_epoch` is subtracted from their times."""
         times = self._times(wanted.cluster)
         times = times[is_wanted(times / MICROSECONDS)]
-        parts = [_found_in(group, wanted, times) for group in self._groups((*NUMBERS, *TEXTS))] if len(times) else []
+        for first in range(0, len(times), MOST_CYCLES):
+            yield from self._cycles_at(times[first : first + MOST_CYCLES], wanted, to_epoch)
+
+    def _cycles_at(self, times: NDArray[np.int64], wanted: Wanted, to_epoch: float) -> Iterator[EarlierCycle]:
+        parts = [_found_in(group, wanted, times) for group in self._groups((*NUMBERS, *TEXTS))]
         if not parts:
             return
         found = _Found._make(np.concatenate(columns) for columns in zip(*parts, strict=True))

@@ -10,6 +10,7 @@ from pyarrow import parquet
 from adapter.collector.cycle import Cycle
 from adapter.history.clock_mark import ClockMark
 from adapter.history.contract import CLOCK_KEY
+from adapter.history.reading import cycles
 from adapter.history.reading.past import Start, past_of
 from adapter.history.writer import HistoryWriter
 from adapter.lag.earlier import Wanted
@@ -255,3 +256,19 @@ def test_of_two_writers_the_one_with_most_known_rows_counts() -> None:
     behind.live(12, writer="a-pod")
 
     assert age(world.begin()) == pytest.approx(world.seconds - (NOW + 10))
+
+
+def test_a_file_with_many_cycles_is_read_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    rig = world.live(20, flush=20)
+    layout = rig.view.layout
+    mark = ClockMark(boot_id="a", to_epoch=rig.clock.time() - rig.clock.monotonic())
+    wanted, start = Wanted("main", layout, np.zeros(len(layout), dtype=bool)), Start(world.seconds + 20, mark)
+    found = {}
+    for most in (1000, 3):
+        monkeypatch.setattr(cycles, "MOST_CYCLES", most)
+        ticks = past_of(world.files, wanted, start, DEPTH).ends.ticks
+        found[most] = [(tick.at, tick.offset[:].tolist()) for tick in ticks]
+
+    assert len(found[1000]) > 3
+    assert found[1000] == found[3]
