@@ -82,9 +82,12 @@ class OpenPage:
             raise RigError(f"the page cannot evaluate {expression}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
 
-    def picture(self, *, is_whole: bool = True) -> bytes:
-        """Returns the page as PNG: however long it is, or as much of it as the screen shows."""
-        asked = {"format": "png", "captureBeyondViewport": is_whole}
+    def picture(self, *, height: int | None = None) -> bytes:
+        """Returns the page as PNG: however long it is, or so many pixels of it from the top."""
+        asked: Json = {"format": "png", "captureBeyondViewport": True}
+        if height is not None:
+            width = self.evaluate("document.documentElement.clientWidth")
+            asked["clip"] = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
         return base64.b64decode(self._browser.call("Page.captureScreenshot", asked, self._session)["data"])
 
 

@@ -34,7 +34,7 @@ def picture_of(report: Path, home: Path, screen: Screen = SCREEN) -> bytes:
         page = opened.open(report.as_uri(), screen)
         if page.complaints:
             raise RigError(f"the page complains: {page.complaints}")
-        return page.picture(is_whole=False)
+        return page.picture(height=screen.height)
 
 
 if __name__ == "__main__":

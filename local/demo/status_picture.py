@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from local import downloads
-from local.browser import PHONE, Screen, browser
+from local.browser import PHONE, OpenPage, Screen, browser
 from local.demo import scenario
 from local.demo.shop import NAMES, shop
 from local.kubernetes.control_plane import ControlPlane
@@ -21,7 +21,10 @@ PICTURES = {
     "status-dark.png": Screen(height=600, is_dark=True),
     "status-phone.png": PHONE,
 }
-"""Each has the whole page, but on a phone it is very long, so that one has what fits on the screen."""
+"""Each has the whole page, but on a phone it is very long, so that one ends below a group."""
+GROUPS_ON_PHONE = 3
+BELOW = "Math.ceil(document.querySelectorAll('tbody tr')[{}].getBoundingClientRect().bottom)"
+"""Where a group's row ends, counted from 0."""
 
 
 def main() -> int:
@@ -50,8 +53,12 @@ def _photograph(plane: ControlPlane, home: Path, folder: Path) -> None:
             if page.complaints:
                 raise RigError(f"the page complains: {page.complaints}")
             page.evaluate(f"document.querySelector('#replica').textContent = '{NAME}-6f9d8'")  # not this machine's name
-            (folder / file).write_bytes(page.picture(is_whole=screen is not PHONE))
+            (folder / file).write_bytes(page.picture(height=_beginning(page) if screen is PHONE else None))
             print(folder / file)
+
+
+def _beginning(page: OpenPage) -> int:
+    return int(page.evaluate(BELOW.format(GROUPS_ON_PHONE - 1)))
 
 
 def _token(plane: ControlPlane) -> str:
