@@ -12,7 +12,8 @@ from local.processes import RigError, exit_on_sigterm, scratch
 
 REPORT = FOLDER / "report" / "report.html"
 PICTURE = DOCS / "report.png"
-SCREEN = Screen(width=1280, height=1900)
+SCREEN = Screen(width=1280)
+BELOW_FIRST_CHARTS = "Math.ceil(document.querySelector('figure').getBoundingClientRect().bottom) + 16"
 
 
 def main() -> int:
@@ -34,7 +35,7 @@ def picture_of(report: Path, home: Path, screen: Screen = SCREEN) -> bytes:
         page = opened.open(report.as_uri(), screen)
         if page.complaints:
             raise RigError(f"the page complains: {page.complaints}")
-        return page.picture(height=screen.height)
+        return page.picture(height=int(page.evaluate(BELOW_FIRST_CHARTS)))
 
 
 if __name__ == "__main__":

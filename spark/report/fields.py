@@ -148,8 +148,9 @@ OVERVIEW: Mapping[str, Callable[[Standing, ReportData], str]] = {
     "Lag now": _lag_now,
     "Wait now": lambda standing, _: formatting.duration(newest_of(standing.group).wait_seconds),
     "Lag p95": _lag_p95,
-    "Members /\N{NO-BREAK SPACE}partitions": lambda standing, _: (
-        f"{formatting.count(standing.advice.load.members_max)} / {standing.advice.load.partitions}"
+    "Members": lambda standing, _: (
+        f"{formatting.count(standing.advice.load.members_max)} "
+        f"(for {formatting.plural(standing.advice.load.partitions, 'partition')})"
     ),
     "HPA": lambda standing, _: hpa_in_words(standing.advice.hpa),
 }
