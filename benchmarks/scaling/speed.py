@@ -28,6 +28,8 @@ PARTITIONS = (6, 12, 24, 48)
 CAPACITY, PROMISED_SECONDS = 100.0, 30.0
 TARGET_SECONDS, WINDOWS = (150, 250, 400), (300, 900, 1800, 3600)
 MOST_MINUTES = 3.0
+DAY_IN_SUITES = 4
+"""A day is four times as long as the suite, so that each hour of the load counts as often as any other."""
 HOW = (
     f"Two processes replay {GROUPS_OF_A_TASK} groups each, as a report's task does, of 6 to 48 partitions, whose load "
     f"follows the day, with noise, and needs up to half of all members. Each has {CANDIDATES} HPAs on the lag (three "
@@ -37,7 +39,7 @@ HOW = (
 
 
 def measure(home: Path, effort: Effort) -> Table:  # noqa: ARG001 - nothing is written
-    minutes = effort.scaling_hours * 60
+    minutes = effort.scaling_hours * DAY_IN_SUITES * 60
     with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as processes:
         by_lag, promised = (
             list(processes.map(partial(_replayed, has_promise=has_promise), [minutes] * PROCESSES))
