@@ -289,7 +289,7 @@ class Controllers:
 
 
 def hpas_of(hpas: Sequence[Hpa], flags: ControllerFlags) -> Hpas:
-    """Returns HPAs of which nothing is remembered."""
+    """Returns the HPAs as a controller that has just started knows them."""
     behaviors = [hpa.behavior or _WITHOUT_BEHAVIOR for hpa in hpas]
     ups: list[ScalingRules] = [behavior.scale_up for behavior in behaviors]
     downs: list[ScalingRules] = [behavior.scale_down for behavior in behaviors]

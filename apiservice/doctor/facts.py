@@ -72,7 +72,7 @@ class Way:
 
 
 def verb_of(group: ApiGroup) -> str:
-    """Returns the verb of RBAC with which the HPA controller reads; for metrics of objects, it gives a name or `*`."""
+    """Returns the RBAC verb that the HPA controller needs. It reads an object's metric by the object's name, or `*`."""
     return "get" if group.describes_objects else "list"
 
 

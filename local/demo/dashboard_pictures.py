@@ -3,7 +3,6 @@
 A real Prometheus scrapes a real adapter while five groups work for some minutes. Each panel's query is asked of it, and
 a page draws the answers by the panel's JSON, with Grafana's components from npm: it is not Grafana that draws."""
 
-import argparse
 import json
 import re
 import shutil
@@ -15,13 +14,12 @@ from typing import Any
 
 import yaml
 
-from local import downloads
 from local.browser import Browser, Screen, browser
+from local.demo import pictures
 from local.demo.shop import NAMES, shop
-from local.demo.status_picture import DOCS
 from local.downloads import cached, digest
 from local.manifests.check import MANIFESTS
-from local.processes import RigError, exit_on_sigterm, scratch, wait_until
+from local.processes import RigError, wait_until
 from local.prometheus import Prometheus, prometheus
 from local.steps import run_step
 
@@ -54,23 +52,11 @@ Json = dict[str, Any]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m local.demo.dashboard_pictures")
-    parser.add_argument("--seconds", type=int, default=SECONDS, help="how much is drawn (default: %(default)s)")
-    parser.add_argument("--into", type=Path, default=DOCS, metavar="FOLDER", help="default: docs")
-    arguments = parser.parse_args()
-    try:
-        with exit_on_sigterm(), scratch("picture") as home:
-            if missing := downloads.main(("kafka", "control-plane")):
-                return missing
-            _draw(home, arguments.seconds, arguments.into, _bundle())
-            return 0
-    except RigError as error:
-        print(f"No picture: {error}", file=sys.stderr)
-        return 1
+    return pictures.run("dashboard_pictures", _draw, SECONDS, "how much of the work is drawn")
 
 
-def _draw(home: Path, seconds: int, folder: Path, bundle: Path) -> None:
-    site = shutil.copytree(bundle, home / "site")
+def _draw(home: Path, seconds: int, folder: Path) -> None:
+    site = shutil.copytree(_bundle(), home / "site")
     with shop(home, SERIES) as opened:
         targets = [{"targets": [f"127.0.0.1:{opened.adapter.metrics_port}"]}]
         jobs = [{"job_name": path, "metrics_path": path, "static_configs": targets} for path in PATHS]

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from local.browser import Screen, browser
+from local.demo.pictures import DOCS
 from local.demo.report import FOLDER
-from local.demo.status_picture import DOCS
 from local.processes import RigError, exit_on_sigterm, scratch
 
 REPORT = FOLDER / "report" / "report.html"

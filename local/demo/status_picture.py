@@ -2,20 +2,17 @@
 
 A real Chromium opens the page of a real adapter through a real kube-apiserver, after some minutes of work."""
 
-import argparse
 import sys
 from pathlib import Path
 
-from local import downloads
 from local.browser import PHONE, OpenPage, Screen, browser
-from local.demo import scenario
+from local.demo import pictures, scenario
 from local.demo.shop import NAMES, shop
 from local.kubernetes.control_plane import ControlPlane
 from local.manifests.shipped import NAME
-from local.processes import RigError, exit_on_sigterm, scratch
+from local.processes import RigError
 
 SECONDS = 200
-DOCS = Path(__file__).parents[2] / "docs"
 PICTURES = {
     "status.png": Screen(height=600),
     "status-dark.png": Screen(height=600, is_dark=True),
@@ -28,21 +25,13 @@ BELOW = "Math.ceil(document.querySelectorAll('tbody tr')[{}].getBoundingClientRe
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m local.demo.status_picture")
-    parser.add_argument("--seconds", type=int, default=SECONDS, help="how long they work (default: %(default)s)")
-    parser.add_argument("--into", type=Path, default=DOCS, metavar="FOLDER", help="default: docs")
-    arguments = parser.parse_args()
-    try:
-        with exit_on_sigterm(), scratch("picture") as home:
-            if missing := downloads.main(("kafka", "control-plane")):
-                return missing
-            with shop(home) as opened:
-                opened.work(arguments.seconds)
-                _photograph(opened.plane, home, arguments.into)
-            return 0
-    except RigError as error:
-        print(f"No picture: {error}", file=sys.stderr)
-        return 1
+    return pictures.run("status_picture", _make, SECONDS, "how long the groups work")
+
+
+def _make(home: Path, seconds: int, folder: Path) -> None:
+    with shop(home) as opened:
+        opened.work(seconds)
+        _photograph(opened.plane, home, folder)
 
 
 def _photograph(plane: ControlPlane, home: Path, folder: Path) -> None:

@@ -78,7 +78,7 @@ class Readers:
             member.fetched = deque(it for it in member.fetched if self._of[it[0]] is member)
 
     def _fetch(self, member: "_Member") -> None:
-        """Fetches the partitions of which nothing is left, in any order."""
+        """Fetches from each partition whose fetched messages have all been read, in any order."""
         has_some = {partition for partition, _ in member.fetched}
         for partition in self._chance.permutation(len(self._of)).tolist():
             if self._of[partition] is member and partition not in has_some and self._written[partition]:

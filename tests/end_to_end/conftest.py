@@ -1,7 +1,7 @@
 """One real control plane with one node for all these tests, real brokers beside it, and one adapter between them.
 
 Each test works in a namespace of its own, and with topics and groups of names of its own. The parts are fixtures of
-this package, not of the session: they end before the tests of other folders, of which idle parts would take the time.
+this package, not of the session: they end before the tests of other folders begin, because even idle parts take CPU.
 """
 
 import contextlib
