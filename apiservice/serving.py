@@ -82,7 +82,7 @@ COLLECTOR_STOP_SECONDS = 5.0  # in parallel with the listeners' end, which takes
 HISTORY_STOP_SECONDS = 3.0  # after the collectors' end
 LEASE_STOP_SECONDS = 1.0  # after that
 MEMORY_STOP_SECONDS = 1.0  # after that
-PART_STOP_SECONDS = 1.0  # of all other parts, in parallel; almost all end at once
+PART_STOP_SECONDS = 1.0  # of all other parts together, and of the Events after them; almost all end at once
 FIRST_LIST_SECONDS = 5.0  # of HPAs, so that the first cycle reads what they ask for
 GC_THRESHOLDS = 5_000, 10, 100  # a collection then takes 2 ms; of 50,000 new objects that live on, up to 20 ms
 SWITCH_SECONDS = 0.0005
@@ -244,7 +244,8 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str,
         Stages(on_started, on_stopping, end_of_collecting.start, flags.shutdown_delay_duration, asked_to_end),
     )
     making = (page, replies.thread, series.thread)
-    stop_together([part for part in (*beside, *making) if part is not None], PART_STOP_SECONDS)
+    others = [part for part in (*beside, *making) if part is not None and part is not writers.events]
+    stop_together(others, writers.events, PART_STOP_SECONDS)
     reviews.close()
     kinds.close()
     end_of_collecting.join()
@@ -274,11 +275,14 @@ def _stop(*parts: tuple[_Stopping | None, float]) -> None:
             part.stop(seconds)
 
 
-def stop_together(parts: Sequence[_Stopping], timeout_seconds: float) -> None:
-    """Stops all at the same time, so that the end takes as long as that of the slowest."""
+def stop_together(parts: Sequence[_Stopping], events: _Stopping, timeout_seconds: float) -> None:
+    """Stops all at the same time, so that the end takes as long as that of the slowest; then what posts the Events that
+    they have left. In threads, because some parts wait for several others of their own."""
     with ThreadPoolExecutor(len(parts), thread_name_prefix="stop") as threads:
-        for ended in [threads.submit(part.stop, timeout_seconds) for part in parts]:
-            ended.result()
+        stopping = [threads.submit(part.stop, timeout_seconds) for part in parts]
+    events.stop(timeout_seconds)
+    for ended in stopping:
+        ended.result()
 
 
 def _exchange(config_map: str | None, client: Client) -> Exchange | None:

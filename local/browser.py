@@ -83,7 +83,10 @@ class OpenPage:
         return answer["result"].get("value")
 
     def picture(self, *, height: int | None = None) -> bytes:
-        """Returns the page as PNG: however long it is, or so many pixels of it from the top."""
+        """Returns the page as PNG: however long it is, or so many pixels of it from the top. Raises RigError if it
+        complains."""
+        if self.complaints:
+            raise RigError(f"the page complains: {self.complaints}")
         asked: Json = {"format": "png", "captureBeyondViewport": True}
         if height is not None:
             width = self.evaluate("document.documentElement.clientWidth")

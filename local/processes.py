@@ -30,8 +30,8 @@ from typing import Self
 
 POLL_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 0.2
 PAUSE_SHARE = 1 / 20
-"""Of the wait so far, for which it pauses at most. A look costs some milliseconds here and in what is asked: with one
-every 50 ms, a fifth of the CPU of tests on real parts went into looks."""
+"""A pause is at most this share of the wait so far, but never shorter than POLL_SECONDS. Each look costs some
+milliseconds here and in what is asked: every 50 ms, looks took a fifth of the CPU of the tests on real parts."""
 LOG_TAIL_LINES = 15
 SCRATCH_MARK = "kafka-lag-adapter"
 # Below what Linux and macOS give to outgoing connections, so that none of those takes a port before its server does.

@@ -68,12 +68,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if getattr(item.config.option, "loadgroup", False):
                 # pytest-xdist 3.8 adds the group to an attribute that pytest 9.2 no longer reads, and ignores groups.
                 item._id = type(item._id).parse(f"{item.nodeid}@{group}")
+    # Within a part, those that any process may take come last.
     items.sort(key=lambda item: (_place(groups[item], parts[item]), groups[item] is None))
 
 
 def _place(group: str | None, part: str) -> int:
-    """The many short tests come last, because they keep every process busy until the end; of a part, those that any
-    process may take."""
+    """The many short tests come last, because they keep every process busy until the end."""
     return LONGEST.index(group) if group in LONGEST else len(LONGEST) + PARTS.index(part)
 
 

@@ -158,7 +158,8 @@ def _profile(rates: Rates, slot: Indexes, is_seen: Flags, size: int) -> Rates:
 
 
 def _forecast(last: Rates, usual_then: Rates, usual_now: Rates) -> Rates:
-    """The last rate where the pattern says nothing."""
+    """The last rate where the pattern says nothing. Only before a rise is there a lower bound: before any other hour, a
+    group that rests goes on resting."""
     is_known = usual_then > 0
     busier = np.where(is_known, last / np.where(is_known, usual_then, 1.0), 1.0)
     least = np.where(usual_now >= MOST * usual_then, 1 / MOST, 0.0)

@@ -52,13 +52,12 @@ class Cluster:
         version = self._get("/version")
         if version.document is None:
             return ClusterFacts(service, version)
-        by_name = {group.name: group for group in groups}
         facts = ClusterFacts(
             service,
             version,
             ways={group: Way(self._get(path_of(group)), self._get(group.path)) for group in groups},
             authentication=self._get(f"{CONFIG_MAPS}/extension-apiserver-authentication"),
-            reviews={group: self._may_read(group) for group in by_name.values()},
+            reviews={group: self._may_read(group) for group in _preferred(groups)},
             dry_run=self._asked("POST", _hpas("default"), [("dryRun", "All")], _scaling_to_zero()),
             rights=tuple(self._rights(service)) if installs else (),
         )
@@ -201,3 +200,11 @@ def created(service: Service) -> Iterator[tuple[str, str, str]]:
     yield "coordination.k8s.io", "leases", service.namespace
     yield "networking.k8s.io", "networkpolicies", service.namespace
     yield "policy", "poddisruptionbudgets", service.namespace
+
+
+def _preferred(groups: Sequence[ApiGroup]) -> tuple[ApiGroup, ...]:
+    """Returns the first version of each group, which is the one that HPAs read."""
+    first: dict[str, ApiGroup] = {}
+    for group in groups:
+        first.setdefault(group.name, group)
+    return tuple(first.values())

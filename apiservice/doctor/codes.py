@@ -111,7 +111,7 @@ FRONT_PROXY = Code(
 HPA_READS = Code(
     "KLA406",
     "the HPA controller may read the metrics that the settings register",
-    "Apply the manifests again; custom metrics need the component custom-metrics, or the same setting in the chart.",
+    "Apply the manifests again. Custom metrics need the component custom-metrics, or customMetrics in the chart.",
 )
 INSTALLS = Code(
     "KLA407",

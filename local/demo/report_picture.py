@@ -33,8 +33,6 @@ def picture_of(report: Path, home: Path, screen: Screen = SCREEN) -> bytes:
         raise RigError(f"there is no {report}; `make report-demo` makes it")
     with browser(home / "chromium") as opened:
         page = opened.open(report.as_uri(), screen)
-        if page.complaints:
-            raise RigError(f"the page complains: {page.complaints}")
         return page.picture(height=int(page.evaluate(BELOW_FIRST_CHARTS)))
 
 

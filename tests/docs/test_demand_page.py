@@ -38,7 +38,9 @@ def test_the_demo_applies_the_example_of_the_page_with_other_names() -> None:
     example["spec"]["metrics"][0]["external"]["metric"]["selector"]["matchLabels"] = {"group": name}
 
     assert scenario.hpa(name) == example
-    assert f"both may have {example['spec']['maxReplicas']} replicas" in " ".join(PAGE.split())
+    (most,) = {scenario.hpa(group)["spec"]["maxReplicas"] for group in scenario.GROUPS}
+    assert f"both may have {most} replicas" in " ".join(PAGE.split())
+    assert needed(scenario.PARTITIONS, float(scenario.rates().max())) <= most <= scenario.PARTITIONS
 
 
 def test_the_figures_are_of_the_scenario() -> None:

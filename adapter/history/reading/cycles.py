@@ -33,9 +33,9 @@ TEXTS = ("cluster", "group", "topic", "topic_id", "state", "isolation")
 OF_COMMITS = ("ok", "truncated", "stale")
 """States in which a commit belongs to the log end beside it."""
 MICROSECONDS = 1e6
-MOST_CYCLES = 8
-"""That are read at once, to bound the memory: all cycles of the last file are wanted, and of 100,000 partitions, one
-has 5 MB."""
+MOST_ROWS = 800_000
+"""Of cycles that are read at once, to bound the memory: all cycles of the last file are wanted, and the rows of 100,000
+partitions take 5 MB a cycle. Each time, the whole file is decoded."""
 MINUTE = 60_000_000
 
 IsWanted = Callable[[Seconds], Flags]
@@ -70,8 +70,9 @@ class FileOfSamples:
         """Yields cycles by time; `to_epoch` is subtracted from their times."""
         times = self._times(wanted.cluster)
         times = times[is_wanted(times / MICROSECONDS)]
-        for first in range(0, len(times), MOST_CYCLES):
-            yield from self._cycles_at(times[first : first + MOST_CYCLES], wanted, to_epoch)
+        at_once = max(1, MOST_ROWS // max(len(wanted.layout), 1))
+        for first in range(0, len(times), at_once):
+            yield from self._cycles_at(times[first : first + at_once], wanted, to_epoch)
 
     def _cycles_at(self, times: NDArray[np.int64], wanted: Wanted, to_epoch: float) -> Iterator[EarlierCycle]:
         parts = [_found_in(group, wanted, times) for group in self._groups((*NUMBERS, *TEXTS))]

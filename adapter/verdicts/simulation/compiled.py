@@ -5,6 +5,7 @@ compiled when it is called first, and kept for the next process in a folder of t
 environment variable NUMBA_CACHE_DIR names."""
 
 import hashlib
+import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,12 +13,14 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 from numba.extending import register_jitable
-from numba.misc.appdirs import user_cache_dir
+
+from adapter.location import home
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-_SOURCES = Path(__file__).parents[2]
+_SOURCES = Path(__file__).parents[1]
+"""Of all that kernels call; other rooms only give them records, whose types are part of a signature."""
 
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -35,7 +38,9 @@ def rule(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]
 def _folder() -> Path:
     """numba compiles a kernel again only if its own file has changed, but it calls functions of others."""
     contents = b"".join(file.read_bytes() for file in sorted(_SOURCES.rglob("*.py")))
-    parent = numba.config.CACHE_DIR or user_cache_dir("kafka-lag-adapter", appauthor=False)
+    parent = numba.config.CACHE_DIR or Path(
+        os.environ.get("XDG_CACHE_HOME") or home() / ".cache", "kafka-lag-adapter/kernels"
+    )
     return Path(parent, hashlib.sha256(contents).hexdigest()[:16])
 
 

@@ -74,19 +74,19 @@ class Plant:
 
     @property
     def lag(self) -> Messages:
-        """Messages that nobody has read."""
+        """Messages that nobody has read: a view, which the next step changes."""
         lag: Messages = self._lanes["lag"]
         return lag
 
     @property
     def uncommitted(self) -> Messages:
-        """Messages that were read after the latest commit."""
+        """Messages that were read after the latest commit: a view, too."""
         uncommitted: Messages = self._lanes["uncommitted"]
         return uncommitted
 
     @property
     def moves(self) -> Counts:
-        """How often the partitions of each lane were divided anew."""
+        """How often the partitions of each lane were divided anew: a view, too."""
         moves: Counts = self._lanes["moves"]
         return moves
 

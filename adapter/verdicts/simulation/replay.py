@@ -54,8 +54,8 @@ def replayed(lanes: Sequence[Lane], flags: ControllerFlags = DEFAULT_FLAGS) -> t
 
 
 def replay(lanes: Sequence[Lane], receivers: Sequence[Receiver], flags: ControllerFlags = DEFAULT_FLAGS) -> None:
-    """Replays all lanes beside one another, because many cost hardly more than one. The receiver of each lane gets what
-    happened part after part, so that nobody has to keep more of it than is needed.
+    """Replays lanes in batches, because a call of a kernel costs the same for any number of them. The receiver of each
+    lane gets what happened part after part, so that nobody has to keep more of it than is needed.
 
     Every metric of an HPA has the group's lag as its value, up to what the lane serves at most. A sync of the
     controller is a step, so there is a whole number of them in a minute. Unknown minutes are taken to be as
@@ -94,22 +94,17 @@ def _batches(lanes: Sequence[Lane]) -> Iterator[Sequence[int]]:
     def width(place: int) -> int:
         return lanes[place].consumers.width
 
-    def window(place: int) -> float:
-        """Lanes of the same window are neighbours."""
-        hpa = lanes[place].hpa
-        return (hpa and hpa.behavior and hpa.behavior.scale_down.stabilization_window_seconds) or 0
-
     for _, alike in groupby(sorted(range(len(lanes)), key=kind), key=kind):
         batch: list[int] = []
         partitions = 0
         for place in sorted(alike, key=width):
             is_full = partitions + width(place) > MOST_PARTITIONS or (len(batch) + 1) * width(place) > MOST_CELLS
             if batch and is_full:
-                yield sorted(batch, key=window)
+                yield batch
                 batch, partitions = [], 0
             batch.append(place)
             partitions += width(place)
-        yield sorted(batch, key=window)
+        yield batch
 
 
 class _Replays:

@@ -13,6 +13,7 @@ from adapter.verdicts.controllers import ControllerFlags, Controllers, Milli, sy
 from adapter.verdicts.hpa import Hpa
 from adapter.verdicts.recent import (
     LOWEST,
+    NONE,
     CountRecord,
     Counts,
     WindowRecord,
@@ -21,7 +22,7 @@ from adapter.verdicts.recent import (
     remember,
     windows_of,
 )
-from adapter.verdicts.simulation.compiled import kernel, rule
+from adapter.verdicts.simulation import compiled
 from adapter.verdicts.simulation.consumers import Consumers, Messages
 from adapter.verdicts.simulation.load import MINUTE, NO_EVENTS, Events, Load
 from adapter.verdicts.simulation.sights import Sight
@@ -156,12 +157,17 @@ class Autoscaled:
         minute = int((now - self._step) // MINUTE)
         if self._is_unknown_to_any[minute]:
             values = np.where(self._is_known[minute].take(self._known_of), values, np.nan)
-        ready = self._starts.counts(now) if self._reads_ready else self.replicas
+        ready = self._ready(now) if self._reads_ready else self.replicas
         rows = np.repeat(values[np.newaxis], self._rows, axis=0)
         desired = self._controllers.sync(now, rows, self.replicas, self.replicas, ready)
         self.changes += desired != self.replicas
         self.replicas = desired
         self._want(now, desired)
+
+    def _ready(self, now: float) -> Counts:
+        """Without any time to start, no wanted replica is young enough for the window: all are ready."""
+        started = self._starts.counts(now)
+        return np.where(started == NONE, self.replicas, started)
 
     def _want(self, now: float, replicas: Counts) -> None:
         self._joins.want(now, replicas)
@@ -186,8 +192,8 @@ class Autoscaled:
         if not self._rules:
             return served
         known = sight_of(now)
-        for rows, asked in self._rules:
-            served[self._ruled[rows]] = asked.values(known if len(self._rules) == 1 else known.among(rows))
+        for rows, rule in self._rules:
+            served[self._ruled[rows]] = rule.values(known if len(self._rules) == 1 else known.among(rows))
         return served
 
 
@@ -220,18 +226,18 @@ class _Delays:
         return counts
 
 
-for each in (*recent.RULES, *controllers.RULES):
-    rule(each)
-sync_compiled = kernel(sync_all)
+for function in (*recent.RULES, *controllers.RULES):
+    compiled.rule(function)
+sync_compiled = compiled.kernel(sync_all)
 
 
-@kernel
+@compiled.kernel
 def _remember_all(windows: Records[WindowRecord], counts: Records[CountRecord], now: float, replicas: Counts) -> None:
     for at in range(len(windows)):
         remember(windows, counts, at, now, replicas[at])
 
 
-@kernel
+@compiled.kernel
 def _find_extremes(windows: Records[WindowRecord], counts: Records[CountRecord], now: float, found: Counts) -> None:
     for at in range(len(windows)):
         found[at] = extreme(windows, counts, at, now)

@@ -142,7 +142,7 @@ def test_many_large_tasks_reach_a_server_that_accepts_no_large_message(server: C
 
 
 def test_a_server_that_lacks_a_package_of_the_tasks_is_told_so_before_the_first_of_them(tmp_path: Path) -> None:
-    """Its Python has everything but those that replays of HPAs need."""
+    """Its Python lacks only the packages that replays of HPAs need."""
     packages = tmp_path / "packages"
     packages.mkdir()
     for module in (numpy, pyarrow):

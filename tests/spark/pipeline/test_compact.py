@@ -105,8 +105,8 @@ def test_so_they_do_in_small_batches_tasks_and_parts(tmp_path_factory: pytest.Te
 
 
 def test_so_they_do_by_spark(spark_session: SparkSession, tmp_path: Path) -> None:
+    """A fifth of the other histories with a fifth of their limits: as many tasks and ranges."""
     chance = Random(7)  # noqa: S311 -- a history, no secret
-
     limits = BatchLimits(of_task=100, of_range=20)
 
     assert_two_compactions_are_right(tmp_path, chance, limits, lambda: spark_session, histories=8)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from unittest import mock
 from xml.etree import ElementTree as ET
 
@@ -64,6 +65,15 @@ def test_the_page_is_well_formed_and_whole(groups: tuple[Group, ...]) -> None:
     root = parsed(page(*groups))
 
     assert [it.text for it in root.iter("h2")] == [*(it.name for it in groups), "Coverage"]
+
+
+@pytest.mark.parametrize("file", ["spark/report/templates/report.css", "apiservice/status_page/templates/status.css"])
+def test_every_colour_of_a_stylesheet_is_declared_in_it(file: str) -> None:
+    style = (Path(__file__).parents[3] / file).read_text()
+
+    used, declared = (set(re.findall(text, style)) for text in (r"var\((--[a-z][\w-]*)", r"(--[a-z][\w-]*):"))
+    assert used
+    assert used <= declared
 
 
 def test_the_page_needs_no_script_and_no_network() -> None:

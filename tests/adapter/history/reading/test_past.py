@@ -266,7 +266,7 @@ def test_a_file_with_many_cycles_is_read_a_few_at_a_time(monkeypatch: pytest.Mon
     wanted, start = Wanted("main", layout, np.zeros(len(layout), dtype=bool)), Start(world.seconds + 20, mark)
     found = {}
     for most in (1000, 3):
-        monkeypatch.setattr(cycles, "MOST_CYCLES", most)
+        monkeypatch.setattr(cycles, "MOST_ROWS", most * len(layout))
         ticks = past_of(world.files, wanted, start, DEPTH).ends.ticks
         found[most] = [(tick.at, tick.offset[:].tolist()) for tick in ticks]
 

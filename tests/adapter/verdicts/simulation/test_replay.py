@@ -260,3 +260,17 @@ def test_a_promise_asks_for_as_many_as_if_all_were_looked_at_in_each_sync() -> N
     )
     assert [it.replicas.tolist() for it in ahead] == [it.replicas.tolist() for it in each_time]
     assert all(len(set(it.replicas.tolist())) > 2 for it in ahead)
+
+
+def test_replicas_that_start_at_once_are_ready_at_once() -> None:
+    """A `Value` counts with those that are ready: no start, or one that takes next to no time, makes no difference."""
+    target = hpa(external(value="1000"), most=12, behavior=AT_ONCE)
+    lanes = [
+        Lane(Load(np.full(30, 3000.0)), replace(TEN, start_seconds=seconds), target, replicas=2)
+        for seconds in (0.0, 1e-6)
+    ]
+
+    at_once, nearly = replayed(lanes)
+
+    assert at_once.replicas.tolist() == nearly.replicas.tolist()
+    assert at_once.replicas.max() > 2
