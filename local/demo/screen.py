@@ -35,6 +35,7 @@ PARTS = ("kafka", "control-plane")
 STATE_NEEDS_BYTES = 500 * 1000**2
 COLUMNS = "{:<9} {:<8} {:<19} {:<19} {:<8} {:<8} {:<9} {:>6}"
 PROXY_PORT = 8001
+LOG_LINES = 15
 INTERRUPTED = 128 + signal.SIGINT
 
 
@@ -98,7 +99,11 @@ def _show(screen: _Screen, messages: int, *, has_gate: bool) -> None:
         screen.say(f"All on 127.0.0.1; settings, data and logs below {home} until the end.")
         try:
             stage, served = _start(screen, running, home, has_gate=has_gate)
-            _play(screen, stage, messages)
+            try:
+                _play(screen, stage, messages)
+            except RigError:
+                _say_ends_of_logs(screen, home)
+                raise
             _wait_for_the_reader(
                 screen, looking_round(stage.plane, served, stage.names), browsing(stage.plane, stage.names)
             )
@@ -148,6 +153,13 @@ def _play(screen: _Screen, stage: Stage, messages: int) -> None:
     screen.say()
     screen.say("Replicas went from 0 to 3, back to 0, and woke up again.")
     screen.say(f"From the first message to the first ready pod: {first:.1f} s, and {late:.1f} s for the late one.")
+
+
+def _say_ends_of_logs(screen: _Screen, home: Path) -> None:
+    """What the pods said is deleted with everything else."""
+    for log in sorted(home.glob("pod-logs/*/*/*.log")):
+        for line in log.read_text(errors="replace").splitlines()[-LOG_LINES:]:
+            screen.say(f"  {log.parent.name}: {line}")
 
 
 def looking_round(plane: ControlPlane, served: Adapter, names: Names) -> list[str]:

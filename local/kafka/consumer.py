@@ -21,7 +21,7 @@ from typing import TextIO
 from kafka import KafkaConsumer, TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord
 from kafka.consumer.subscription_state import ConsumerRebalanceListener
-from kafka.errors import CommitFailedError, RetriableError
+from kafka.errors import CommitFailedError, RebalanceInProgressError, RetriableError
 
 logger = logging.getLogger(__name__)
 
@@ -48,16 +48,26 @@ def consume(
         time.sleep(max(0.0, free_at - time.monotonic()))  # the simulated work
         if _commit(consumer):
             committed(batch)
+        else:
+            _read_again(consumer, batch)
 
 
 def _commit(consumer: KafkaConsumer) -> bool:
     try:
         consumer.commit()
-    except (CommitFailedError, RetriableError) as error:
-        # In a rebalance, the next owner of the partitions repeats this batch.
+    except (CommitFailedError, RebalanceInProgressError, RetriableError) as error:
         logger.warning("not committed: %s", error)
         return False
     return True
+
+
+def _read_again(consumer: KafkaConsumer, batch: Batch) -> None:
+    """Goes back to the batch in the partitions that are still the member's; their next owner repeats it in all others.
+
+    A rebalance leaves the positions of kept partitions as they are: where no message follows, nothing else would ever
+    commit them."""
+    for partition in consumer.assignment() & batch.keys():
+        consumer.seek(partition, batch[partition][0].offset)
 
 
 def _waits_to(file: TextIO, batch: Batch) -> None:
@@ -99,8 +109,9 @@ def main() -> None:
     if ending.wait(arguments.start_seconds):
         return
     with contextlib.ExitStack() as running:
-        consumer = running.enter_context(closing(_consumer(arguments)))
+        # Opened first, so closed last: a consumer that closes tells its listener what it leaves.
         waits, rebalances = (running.enter_context(_record(arguments.waits, kind)) for kind in ("waits", "rebalances"))
+        consumer = running.enter_context(closing(_consumer(arguments)))
         # A member that joins before it knows its topic assigns itself nothing, and may never be heard of again.
         consumer.partitions_for_topic(arguments.topic)
         consumer.subscribe([arguments.topic], listener=_Rebalances(rebalances))

@@ -16,6 +16,8 @@ from local.downloads import control_plane_binary, kafka_jars
 from local.processes import RigError, wait_until
 
 WAITING = "Ctrl-C ends it."
+LAST_LINES = 60
+"""Of a demo that failed: pytest prints an error's message twice, and nobody reads 300 lines."""
 CHILD_MARK = "kafka-lag-adapter-demo-"
 
 
@@ -37,10 +39,14 @@ class Demo:
     def printed(self) -> str:
         return self.output.read_text()
 
+    @property
+    def last_lines(self) -> str:
+        return "\n".join(self.printed.splitlines()[-LAST_LINES:])
+
     def wait_for(self, text: str, seconds: float) -> None:
         def is_there() -> bool:
             if self.process.poll() is not None and text not in self.printed:
-                raise RigError(f"the demo ended with status {self.process.returncode}:\n{self.printed}")
+                raise RigError(f"the demo ended with status {self.process.returncode}:\n{self.last_lines}")
             return text in self.printed
 
         wait_until(is_there, f"the demo to say {text!r}", seconds)

@@ -1,5 +1,6 @@
 """The demo's steps where they go wrong; that they go right is watched end to end."""
 
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -89,6 +90,29 @@ def test_a_failed_step_is_status_1_and_one_sentence(
 
     assert screen.main() == 1
     assert capsys.readouterr().err == "The demo failed: waited 60 s in vain for 3 ready replicas\n"
+
+
+def test_a_failed_step_shows_what_the_pods_said_before_their_logs_are_deleted(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def start(_screen: object, _running: object, home: Path, **_options: object) -> tuple[Stage, None]:
+        log = home / "pod-logs/demo/billing-1/consumer.log"
+        log.parent.mkdir(parents=True)
+        log.write_text("first\n" + "not committed\n" * 15)
+        return stage, None
+
+    def fail(*_: object) -> None:
+        raise StepFailed("waited 60 s in vain for 3 ready replicas")
+
+    monkeypatch.setattr("sys.argv", ["local.demo.__main__"])
+    monkeypatch.setattr(downloads, "main", lambda _: 0)
+    monkeypatch.setattr(screen, "_start", start)
+    monkeypatch.setattr(scenario, "fall_asleep", fail)
+
+    assert screen.main() == 1
+    printed = capsys.readouterr().out
+    assert printed.count("  billing-1: not committed\n") == 15
+    assert "first" not in printed
 
 
 def test_what_a_machine_lacks_is_said_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
