@@ -30,8 +30,9 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 
 
 def rule(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Lets kernels call a function, which stays plain Python for all other callers."""
-    registered: Any = register_jitable(function)
+    """Lets kernels call a function, which stays plain Python for all other callers. Each call becomes a copy of its
+    code, because an array is handed on as seven numbers, and those of all calls took longer than what is called."""
+    registered: Any = register_jitable(forceinline=True)(function)
     return cast("Callable[Parameters, Result]", registered)
 
 
