@@ -39,6 +39,8 @@ FILES = {
 }
 """Those of the APIServices."""
 START_TIMEOUT_SECONDS = 180.0
+ANSWER_SECONDS = 120.0
+"""An adapter answers in milliseconds; a busy machine's disk and processor may stand still for half a minute."""
 END_TIMEOUT_SECONDS = 60.0
 """As a kubelet, this waits for the process to finish its reads and to write what it keeps; it needs 10 s at most."""
 IDENTITY_KINDS = {
@@ -88,7 +90,7 @@ class Adapter:
         with urllib3.HTTPSConnectionPool(
             "127.0.0.1", self.port, ssl_context=context, server_hostname=SERVER_NAME, assert_hostname=SERVER_NAME
         ) as pool:
-            response = pool.request("GET", path, headers=headers, timeout=30.0, retries=False)
+            response = pool.request("GET", path, headers=headers, timeout=ANSWER_SECONDS, retries=False)
         return response.status, response.data
 
     @contextlib.contextmanager
@@ -101,7 +103,7 @@ class Adapter:
             ssl_context=context,
             server_hostname=SERVER_NAME,
             assert_hostname=SERVER_NAME,
-            timeout=30.0,
+            timeout=ANSWER_SECONDS,
         )
 
         def wait() -> tuple[int, bytes]:
@@ -115,7 +117,7 @@ class Adapter:
     def get_plain(self, path: str) -> tuple[int, bytes]:
         """Returns status and body from the port for probes and the adapter's own metrics."""
         with urllib3.HTTPConnectionPool("127.0.0.1", self.metrics_port) as pool:
-            response = pool.request("GET", path, timeout=30.0, retries=False)
+            response = pool.request("GET", path, timeout=ANSWER_SECONDS, retries=False)
         return response.status, response.data
 
     def is_live(self) -> bool:
