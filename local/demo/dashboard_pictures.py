@@ -12,13 +12,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from local.browser import Browser, Screen, browser
 from local.demo import pictures
 from local.demo.shop import NAMES, shop
 from local.downloads import cached, digest
-from local.manifests.check import MANIFESTS
+from local.manifests.dashboards import dashboards
 from local.processes import RigError, wait_until
 from local.prometheus import Prometheus, prometheus
 from local.steps import run_step
@@ -27,10 +25,8 @@ SECONDS = 600
 FIRST_SECONDS = 300
 """Not drawn: the longest window of a query is as long."""
 STEP_SECONDS = 5
-DASHBOARDS = ("overview", "group", "adapter")
 SERIES = {"series": {"by": "topic"}}
 PATHS = ("/metrics", "/metrics/groups")
-VARIABLES = {"$cluster": ".*", "$group": NAMES.group}
 SOURCE = Path(__file__).with_name("dashboards")
 NPM_NEEDS_BYTES = 1024**3
 NPM = ("npm", "install", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund")
@@ -63,21 +59,11 @@ def _draw(home: Path, seconds: int, folder: Path) -> None:
         with prometheus(home / "prometheus", jobs) as scraping, browser(home / "chromium") as shown:
             opened.work(FIRST_SECONDS + seconds)
             now = time.time()
-            for name in DASHBOARDS:
-                dashboard = filled(dashboard_of(name), scraping, now - seconds, now)
+            for name, shipped in dashboards(NAMES.group).items():
+                dashboard = filled(shipped, scraping, now - seconds, now)
                 (page := site / f"{name}.html").write_text(PAGE.format(dashboard=json.dumps(dashboard)))
                 (picture := folder / f"dashboard-{name}.png").write_bytes(_picture(shown, page, dashboard))
                 print(picture)
-
-
-def dashboard_of(name: str) -> Json:
-    """Returns the JSON that Grafana gets, with a value for each variable."""
-    manifest = yaml.safe_load((MANIFESTS / f"dashboards/config-map-dashboard-{name}.yaml").read_text())
-    (text,) = manifest["data"].values()
-    for variable, value in VARIABLES.items():
-        text = text.replace(variable, value)
-    document: Json = json.loads(text)
-    return document
 
 
 def filled(dashboard: Json, scraping: Prometheus, begin: float, end: float) -> Json:

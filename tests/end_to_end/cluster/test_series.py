@@ -15,6 +15,7 @@ from local.certificates import Pair
 from local.kafka.broker import Kafka
 from local.kubernetes.control_plane import ControlPlane
 from local.manifests.check import MANIFESTS, read
+from local.manifests.dashboards import dashboards
 from local.processes import wait_until
 from local.prometheus import Prometheus, problems_of_metrics, prometheus, shipped_alerts
 from tests.support.real import groups_to_read
@@ -169,21 +170,18 @@ def test_each_line_of_the_log_is_json_with_the_keys_of_the_page(scraped: tuple[A
     assert all(line["count"] >= 1 for line in lines)
 
 
-def queries_of(dashboard: Path) -> Iterator[str]:
+def queries_of(dashboard: dict[str, Any]) -> Iterator[str]:
     """Those of panels and variables, for all groups, and each metric, because a query may make 0 of none."""
-    (text,) = yaml.safe_load(dashboard.read_text())["data"].values()
-    document = json.loads(text.replace("$cluster", ".*").replace("$group", ".*"))
-    for panel in document["panels"]:
+    for panel in dashboard["panels"]:
         yield from (target["expr"] for target in panel["targets"])
-    for variable in document["templating"]["list"]:
+    for variable in dashboard["templating"]["list"]:
         yield from (f"count by ({label}) ({of})" for of, label in LABEL_VALUES.findall(str(variable["query"])))
-    yield from sorted(set(re.findall(r"\b(?:kafka|process)_\w+", text)))
+    yield from sorted(set(re.findall(r"\b(?:kafka|process)_\w+", json.dumps(dashboard))))
 
 
 def test_every_query_of_the_dashboards_returns_data(scraped: tuple[Adapter, Prometheus]) -> None:
     """A rate is known once the offsets were followed for a minute."""
-    files = sorted((MANIFESTS / "dashboards").glob("config-map-*.yaml"))
-    queries = [query for file in files for query in queries_of(file)]
+    queries = [query for dashboard in dashboards(".*").values() for query in queries_of(dashboard)]
     assert len(queries) > 50
 
     wait_until(lambda: not without_data(scraped[1], queries), "data for every query", 240)
