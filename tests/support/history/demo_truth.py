@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from local.histories.plausible_history import AWAY, AWAY_PARTITIONS, DOWN, SEED
-from local.histories.plausible_world import MINUTES, NEW, Numbers, Rates, Read, week
+from local.histories.plausible_world import MINUTES, NEW, OLD, Numbers, Rates, Read, week
 
 MAX_WAIT = 120
 HOUR, FIVE, DAY = 60, 5, 1440
@@ -119,17 +119,20 @@ class TopicTruth:
         return [self._waits(partition) for partition in range(len(self.read.committed))]
 
     def _waits(self, partition: int) -> tuple[Rates, NDArray[np.bool_]]:
-        log = self.read.log
+        """The log end only grows within a generation, so when it was at what the group has passed is found in it."""
+        log, seen = self.read.log, _minutes(partition, is_end=True)
         end, passed = log.log_end[partition], np.maximum(self.read.committed, log.log_start)[partition]
-        seen = _minutes(partition, is_end=True)
         found, is_bound = np.zeros(len(self.known)), np.zeros(len(self.known), np.bool_)
-        for place, minute in enumerate(self.known.tolist()):
-            if end[minute] <= passed[minute]:
-                continue
-            own = seen[(seen <= minute) & (log.generation[seen] == log.generation[minute])]
-            before = own[end[own] <= passed[minute]]
-            since = own[0] if not len(before) else _crossing(own, end, int(before[-1]), int(passed[minute]))
-            found[place], is_bound[place] = 60 * (minute - since), not len(before)
+        for kind in (OLD, NEW):
+            own = seen[log.generation[seen] == kind]
+            assert (np.diff(end[own]) >= 0).all()
+            waiting = np.flatnonzero((log.generation[self.known] == kind) & (end > passed)[self.known])
+            at = self.known[waiting]
+            before = np.searchsorted(end[own], passed[at], side="right") - 1
+            # Without a minute before, both are the first one, and so is the result.
+            low, high = own[np.maximum(before, 0)], own[before + 1]
+            since = low + (passed[at] - end[low]) / np.maximum(end[high] - end[low], 1) * (high - low)
+            found[waiting], is_bound[waiting] = 60 * (at - since), before < 0
         return found, is_bound
 
 
@@ -181,12 +184,6 @@ class GroupTruth:
             if math.ceil(self.partitions / number) * rate / self.partitions <= self.member_per_second
         )
         return next(enough, self.most_members)
-
-
-def _crossing(minutes: Numbers, end: Numbers, low: int, offset: int) -> float:
-    """When the log end was at the offset, after this minute and before the next that is known."""
-    high = int(minutes[np.searchsorted(minutes, low) + 1])
-    return low + float((offset - end[low]) / (end[high] - end[low])) * (high - low)
 
 
 def _added(read: Read, offsets: Numbers, span: int) -> Numbers:
