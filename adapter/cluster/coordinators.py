@@ -56,8 +56,9 @@ def is_usable(topic: Topic | None) -> bool:
 def evidence(topic: Topic, placed: Mapping[str, int]) -> float:
     """Returns how much `placed` (group -> its coordinator) shows that the cluster places groups as expected: the
     logarithm of how much likelier it is with Kafka's hash than with another one. Negative: with another one."""
-    parts = ((_expected(topic, group), node) for group, node in islice(placed.items(), CHECKED_GROUPS))
-    return sum(_weight(share, is_there=node == leader) for (leader, share), node in parts)
+    shares = _shares(topic)
+    parts = ((_leader(topic, group), node) for group, node in islice(placed.items(), CHECKED_GROUPS))
+    return sum(_weight(shares[leader], is_there=node == leader) for leader, node in parts)
 
 
 def proving_groups(topic: Topic) -> list[str]:
@@ -65,18 +66,26 @@ def proving_groups(topic: Topic) -> list[str]:
     have one leader, none if all have. There are more than are needed, as some partitions may be moving."""
     names: list[str] = []
     total = 0.0
-    for name in (f"kafka-lag-adapter-{number}" for number in range(CHECKED_GROUPS)):
-        weight = _weight(_expected(topic, name)[1], is_there=True)
-        if total < 1.5 * PROOF and weight > 0:
+    weights = {leader: _weight(share, is_there=True) for leader, share in _shares(topic).items()}
+    candidates = (f"kafka-lag-adapter-{number}" for number in range(CHECKED_GROUPS))
+    for name in candidates if any(weights.values()) else ():
+        if total >= 1.5 * PROOF:
+            break
+        if weight := weights[_leader(topic, name)]:
             names.append(name)
             total += weight
     return names
 
 
-def _expected(topic: Topic, group: str) -> tuple[int, float]:
-    """Returns the group's coordinator by Kafka's hash, and how likely it is by another one."""
-    leader = int(topic.leaders[partition_of(group, len(topic.leaders))])
-    return leader, float((topic.leaders == leader).mean())
+def _leader(topic: Topic, group: str) -> int:
+    """Returns the group's coordinator by Kafka's hash."""
+    return int(topic.leaders[partition_of(group, len(topic.leaders))])
+
+
+def _shares(topic: Topic) -> dict[int, float]:
+    """Returns leader -> how likely it is the coordinator of a group by another hash."""
+    leaders, counts = np.unique(topic.leaders, return_counts=True)
+    return dict(zip(leaders.tolist(), (counts / len(topic.leaders)).tolist(), strict=True))
 
 
 def _weight(chance: float, *, is_there: bool) -> float:

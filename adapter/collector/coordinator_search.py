@@ -121,9 +121,11 @@ class PlacementProof:
         """Asks the first of the nodes; `known` are groups that the adapter may describe, if there are any.
 
         UNKNOWN: the answer decides nothing."""
-        names, nodes = proving_groups(topic), [n for n in nodes if not self._brokers.lack(n, FIND_COORDINATOR)]
         is_early = self._attempts >= ATTEMPTS and now - self._asked_at < ATTEMPT_SECONDS
-        if is_early or not names or not nodes or not is_usable(topic):
+        if is_early or not is_usable(topic):
+            return Placement.UNKNOWN
+        names, nodes = proving_groups(topic), [n for n in nodes if not self._brokers.lack(n, FIND_COORDINATOR)]
+        if not names or not nodes:
             return Placement.UNKNOWN
         answer = self._brokers.coordinators(nodes[0], [*names, *known[:MOST_KNOWN]])
         if isinstance(answer, Failure):
