@@ -121,35 +121,38 @@ class Hpas(NamedTuple):
 def sync_all(
     now: float, hpas: Hpas, values: Milli, spec: Counts, status: Counts, ready: Counts, desired: Counts
 ) -> None:
-    """Writes the desired replicas of each HPA (`Controllers.sync`), and remembers what the next syncs depend on.
+    """Writes the desired replicas of each HPA (`Controllers.sync`), and remembers what the next syncs depend on."""
+    for at in range(len(hpas.specs)):
+        desired[at] = sync_one(now, hpas, at, values[:, at], spec[at], status[at], ready[at])
 
-    What is known of all HPAs is taken apart only here: to hand it on for each HPA would cost more than the rest."""
-    specs, metrics, up, down, may_leave_zero = hpas
-    up_windows, up_counts, down_windows, down_counts = up.windows, up.recommended, down.windows, down.recommended
-    for at in range(len(specs)):
-        it = specs[at]
-        if not it.has_started:
-            it.has_started = True
-            remember(up_windows, up_counts, at, now, spec[at])
-            remember(down_windows, down_counts, at, now, spec[at])
-        proposed = proposal(it, metrics, at, values, spec[at], status[at], ready[at])
-        if is_out_of_range(it, spec[at], may_leave_zero):
-            proposed = UNDECIDED
-        highest, lowest = extreme(down_windows, down_counts, at, now), extreme(up_windows, up_counts, at, now)
-        remember(up_windows, up_counts, at, now, proposed)
-        remember(down_windows, down_counts, at, now, proposed)
-        stable = stabilized(it, proposed, spec[at], highest, lowest)
-        allowed = stable
-        if it.has_behavior and proposed != UNDECIDED and stable != spec[at]:
-            added, removed = (up.lists, up.changes), (down.lists, down.changes)
-            direction = up if stable > spec[at] else down
-            allowed = limit(now, direction.rules, direction.policies, added, removed, at, spec[at])
-        desired[at] = bounded(it, proposed, stable, allowed, spec[at])
-        if desired[at] != spec[at]:
-            it.scaled_to_zero = spec[at] > 0 and desired[at] == 0 and it.least == 0
-            if it.has_behavior:
-                direction = up if desired[at] > spec[at] else down
-                note(direction.lists, direction.changes, at, now, abs(desired[at] - spec[at]))
+
+def sync_one(now: float, hpas: Hpas, at: int, values: Milli, spec: int, status: int, ready: int) -> int:
+    """Returns the desired replicas of one HPA. `values`: of its metrics."""
+    it, up, down = hpas.specs[at], hpas.up, hpas.down
+    if not it.has_started:
+        it.has_started = True
+        remember(up.windows, up.recommended, at, now, spec)
+        remember(down.windows, down.recommended, at, now, spec)
+    proposed = proposal(it, hpas.metrics, at, values, spec, status, ready)
+    if is_out_of_range(it, spec, hpas.scales_to_zero):
+        proposed = UNDECIDED
+    highest = extreme(down.windows, down.recommended, at, now)
+    lowest = extreme(up.windows, up.recommended, at, now)
+    remember(up.windows, up.recommended, at, now, proposed)
+    remember(down.windows, down.recommended, at, now, proposed)
+    stable = stabilized(it, proposed, spec, highest, lowest)
+    allowed = stable
+    if it.has_behavior and proposed != UNDECIDED and stable != spec:
+        added, removed = (up.lists, up.changes), (down.lists, down.changes)
+        direction = up if stable > spec else down
+        allowed = limit(now, direction.rules, direction.policies, added, removed, at, spec)
+    desired = bounded(it, proposed, stable, allowed, spec)
+    if desired != spec:
+        it.scaled_to_zero = spec > 0 and desired == 0 and it.least == 0
+        if it.has_behavior:
+            direction = up if desired > spec else down
+            note(direction.lists, direction.changes, at, now, abs(desired - spec))
+    return desired
 
 
 def proposal(
@@ -158,7 +161,7 @@ def proposal(
     """Returns the largest number that any metric of one HPA asks for, or UNDECIDED."""
     largest, failed = -1.0, 0
     for row in range(it.metrics):
-        asked = asked_by(it, metrics[at, row], values[row, at], spec, status, ready)
+        asked = asked_by(it, metrics[at, row], values[row], spec, status, ready)
         if np.isnan(asked):
             failed += 1
         else:
@@ -247,6 +250,7 @@ def limit(
 Sync = Callable[[float, Hpas, Milli, Counts, Counts, Counts, Counts], None]
 """`sync_all`, or the same compiled."""
 RULES: tuple[Callable[..., object], ...] = (
+    sync_one,
     proposal,
     asked_by,
     is_within,
@@ -255,7 +259,7 @@ RULES: tuple[Callable[..., object], ...] = (
     bounded,
     limit,
 )
-"""What `sync_all` calls, of this module."""
+"""What decides for one HPA, of this module."""
 
 
 class Controllers:
@@ -282,7 +286,7 @@ class Controllers:
         `now` is in seconds and never goes back. `values` has a row for each metric, in the order of the HPA, and as
         many rows as the HPA with most metrics; what is in a row that an HPA lacks has no effect. `spec`, `status` and
         `ready` are the replicas that the target should have, has, and has ready."""
-        self.hpas = with_room(self.hpas)
+        self.hpas = with_room(self.hpas, 1)
         desired = np.empty(len(spec), np.int64)
         self._sync(now, self.hpas, values, spec, status, ready, desired)
         return desired
@@ -309,15 +313,16 @@ def hpas_of(hpas: Sequence[Hpa], flags: ControllerFlags) -> Hpas:
     return Hpas(specs, _metrics(hpas), up, down, flags.scales_to_zero)
 
 
-def with_room(hpas: Hpas) -> Hpas:
-    """Returns the same, with room for what one more sync has to remember."""
-    return hpas._replace(up=_with_room(hpas.up), down=_with_room(hpas.down))
+def with_room(hpas: Hpas, syncs: int) -> Hpas:
+    """Returns the same, with room for what so many more syncs have to remember."""
+    return hpas._replace(up=_with_room(hpas.up, syncs), down=_with_room(hpas.down, syncs))
 
 
-def _with_room(direction: Direction) -> Direction:
+def _with_room(direction: Direction, syncs: int) -> Direction:
+    """The first sync remembers the replicas before it, too."""
     return direction._replace(
-        changes=make_room_for_changes(direction.lists, direction.changes),
-        recommended=make_room_for_counts(direction.windows, direction.recommended),
+        changes=make_room_for_changes(direction.lists, direction.changes, syncs),
+        recommended=make_room_for_counts(direction.windows, direction.recommended, syncs + 1),
     )
 
 

@@ -119,12 +119,15 @@ def changes_of(longest_seconds: Sequence[float]) -> tuple[Records[ChangesRecord]
     return lists, records_of(ChangeRecord, len(longest_seconds), _ROOM)
 
 
-def make_room_for_counts(windows: Records[WindowRecord], counts: Records[CountRecord]) -> Records[CountRecord]:
-    """Returns the counts of all windows, with room for one more of each."""
+def make_room_for_counts(
+    windows: Records[WindowRecord], counts: Records[CountRecord], more: int
+) -> Records[CountRecord]:
+    """Returns the counts of all windows, with room for so many more of each."""
     room = counts.shape[1]
-    if len(windows) == 0 or windows["number"].max() < room:
+    needed = windows["number"].max(initial=0) + more
+    if needed <= room:
         return counts
-    wider = records_of(CountRecord, len(windows), 2 * room)
+    wider = records_of(CountRecord, len(windows), _power_of_two(needed))
     in_order = (windows["first"][:, np.newaxis] + np.arange(room)) % room
     for name in ("time", "count"):
         wider[name][:, :room] = np.take_along_axis(counts[name], in_order, axis=1)
@@ -132,12 +135,19 @@ def make_room_for_counts(windows: Records[WindowRecord], counts: Records[CountRe
     return wider
 
 
-def make_room_for_changes(lists: Records[ChangesRecord], changes: Records[ChangeRecord]) -> Records[ChangeRecord]:
-    """Returns the changes of all lists, with room for one more of each."""
+def make_room_for_changes(
+    lists: Records[ChangesRecord], changes: Records[ChangeRecord], more: int
+) -> Records[ChangeRecord]:
+    """Returns the changes of all lists, with room for so many more of each."""
     room = changes.shape[1]
-    if len(lists) == 0 or lists["number"].max() < room:
+    needed = lists["number"].max(initial=0) + more
+    if needed <= room:
         return changes
-    wider = records_of(ChangeRecord, len(lists), 2 * room)
+    wider = records_of(ChangeRecord, len(lists), _power_of_two(needed))
     for name in ("time", "replicas"):
         wider[name][:, :room] = changes[name]
     return wider
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << (int(least) - 1).bit_length()

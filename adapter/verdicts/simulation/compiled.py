@@ -23,16 +23,21 @@ _SOURCES = Path(__file__).parents[1]
 """Of all that kernels call; other rooms only give them records, whose types are part of a signature."""
 
 
+_OPTIONS = {"_nrt": False}
+"""Without numba's counting of references, which took more than half of the time: callers hold all arrays that kernels
+get, and kernels make none. numba refuses to compile one that does."""
+
+
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compiles a function with its arguments' types at its first call."""
-    compiled: Any = numba.njit(cache=IS_KEPT)(function)
+    compiled: Any = numba.njit(cache=IS_KEPT, **_OPTIONS)(function)
     return cast("Callable[Parameters, Result]", compiled)
 
 
 def rule(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Lets kernels call a function, which stays plain Python for all other callers. Each call becomes a copy of its
     code, because an array is handed on as seven numbers, and those of all calls took longer than what is called."""
-    registered: Any = register_jitable(forceinline=True)(function)
+    registered: Any = register_jitable(forceinline=True, **_OPTIONS)(function)
     return cast("Callable[Parameters, Result]", registered)
 
 

@@ -101,13 +101,14 @@ def arrived_between(curves: Messages, lanes: Indexes, first: Seconds, last: Seco
     for minute in range(int(first.min() // MINUTE), min(int(last.max() // MINUTE) + 1, len(curves) - 2)):
         begin = minute * MINUTE
         seconds = np.minimum(last, begin + MINUTE) - np.maximum(first, begin)
-        total += arrived_in(curves, minute, lanes) * (np.maximum(seconds, 0.0) / MINUTE)
+        total += arrived_in(curves, range(minute, minute + 1), lanes)[0] * (np.maximum(seconds, 0.0) / MINUTE)
     return total
 
 
-def arrived_in(curves: Messages, minute: int, lanes: Indexes) -> Messages:
-    """Returns what arrived for each of some lanes in a minute, as `arrived_between` does."""
-    arrived: Messages = curves[minute + 2].take(lanes) - curves[minute + 1].take(lanes)
+def arrived_in(curves: Messages, minutes: range, lanes: Indexes) -> Messages:
+    """Returns what arrived for each of some lanes (columns) in each of some minutes (rows). `curves`: as those of
+    `Curves`, of all lanes (columns)."""
+    arrived: Messages = np.diff(curves[minutes.start + 1 : minutes.stop + 2], axis=0).take(lanes, axis=1)
     return arrived
 
 

@@ -2,37 +2,28 @@
 partitions that are divided among them, and what waits in each partition."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from adapter.columns import Indexes, Seconds
+from adapter.columns import Indexes
 from adapter.records import records_of
 from adapter.verdicts.assignment import UNKNOWN
 from adapter.verdicts.recent import Counts
 from adapter.verdicts.simulation.consumers import ROW_OF_NOBODY, Consumers, Messages, owner_rows
 from adapter.verdicts.simulation.reading import (
+    Arrivals,
+    Groups,
     LaneRecord,
     MemberRecord,
     PartitionRecord,
+    begin_all,
     divide_again,
     divide_all,
     find_longest,
     find_waiting,
-    let_arrive,
     settle,
     step_all,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Arrivals:
-    """Messages per second of each lane."""
-
-    busiest: Messages
-    """In the first partition."""
-    others: Messages
-    """In each other partition of weight 1."""
 
 
 class Plant:
@@ -90,20 +81,14 @@ class Plant:
         moves: Counts = self._lanes["moves"]
         return moves
 
-    def arrive(self, arriving: Arrivals, capacity: Messages | None = None) -> None:
-        """Lets so many messages arrive from now on. `capacity`: that of a member, as a share of the usual one."""
-        usual = self._lanes["capacity"]
-        self._lanes["working"] = usual if capacity is None else usual * capacity
-        let_arrive(*self._state, arriving.busiest, arriving.others)
+    @property
+    def groups(self) -> Groups:
+        """What kernels work on."""
+        return Groups(*self._state, self._tables)
 
-    def stop(self, seconds: Seconds) -> None:
-        """Lets no member of a lane read for so many seconds from now on."""
-        self._lanes["stopped_seconds"] += seconds
-
-    def replace(self, members: Messages) -> None:
-        """Lets so many members of each lane leave and new ones take their places, one after another."""
-        moved = np.where(self._lanes["stops_all"], 1.0, 1 / np.maximum(self._lanes["members"], 1))
-        self.stop(2 * members * moved * self._lanes["pause_seconds"])
+    def begin(self, arriving: Arrivals, minute: int) -> None:
+        """Lets all begin that happens in a minute."""
+        begin_all(self.groups, arriving, minute)
 
     def grow(self, lane: int, group: Consumers, weights: Messages) -> None:
         """Adds partitions to a lane, so that it is such a group."""
@@ -141,14 +126,14 @@ class Plant:
     def step(self, now: float, seconds: float, members: Counts) -> Messages:
         """Lets so many members of each group read for some seconds, until `now`. Returns what each group read."""
         read = np.empty(len(self._lanes))
-        step_all(*self._state, self._tables, members, now, seconds, read)
+        step_all(self.groups, members, now, seconds, read)
         return read
 
     def longest_waiting(self) -> tuple[Messages, Messages]:
         """Returns what waits in the first partition of each lane, and in the other one in which most waits for its
         weight, divided by the weight."""
         busiest, others = np.empty((2, len(self._lanes)))
-        find_longest(*self._state, busiest, others)
+        find_longest(self.groups, busiest, others)
         return busiest, others
 
     def waiting(self, lanes: Indexes) -> Messages:

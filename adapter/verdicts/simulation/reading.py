@@ -5,7 +5,9 @@ partitions. A member reads the same share of what waits in each of its partition
 waits for each member. What waits in a partition follows from the share that is left, and is computed when rates change
 or partitions move. In between, all rates are constant."""
 
-from adapter.columns import Indexes
+from typing import NamedTuple
+
+from adapter.columns import Indexes, Seconds
 from adapter.records import Records
 from adapter.verdicts.owners import Owners
 from adapter.verdicts.recent import Counts
@@ -96,36 +98,44 @@ Members = Records[MemberRecord]
 Partitions = Records[PartitionRecord]
 
 
+class Groups(NamedTuple):
+    """What there is of all lanes."""
+
+    lanes: Lanes
+    members: Members
+    partitions: Partitions
+    """Of lanes (rows)."""
+    table: Owners
+    """The owners of partitions (columns); `LaneRecord.first_row` tells whose."""
+
+
+class Arrivals(NamedTuple):
+    """What arrives in lanes (columns) and happens to them, minute by minute (rows)."""
+
+    busiest: Messages
+    """Messages per second in the first partition."""
+    others: Messages
+    """In each other partition of weight 1."""
+    capacity: Messages
+    """Of a member, as a share of its usual one."""
+    stopped_seconds: Seconds
+    """For which no member reads, from the beginning of the minute on."""
+    replaced: Messages
+    """Members that leave, and that new ones take the places of, one after another."""
+
+
 @kernel
-def step_all(
-    lanes: Lanes,
-    members: Members,
-    partitions: Partitions,
-    table: Owners,
-    given: Counts,
-    now: float,
-    seconds: float,
-    read: Messages,
-) -> None:
+def begin_all(groups: Groups, arriving: Arrivals, minute: int) -> None:
+    """Lets all begin that happens to each lane in a minute."""
+    for at in range(len(groups.lanes)):
+        begin_minute(groups, at, arriving, minute)
+
+
+@kernel
+def step_all(groups: Groups, given: Counts, now: float, seconds: float, read: Messages) -> None:
     """Lets the `given` members of each lane read for some seconds, until `now`. Writes what each lane read."""
-    for at in range(len(lanes)):
-        lane = lanes[at]
-        if given[at] != lane.given:
-            _rebalance(lane, members, partitions, at, table, given[at])
-        read[at] = lane.lag + (lane.busiest + lane.others * lane.weights) * seconds
-        _step(lane, members, seconds)
-        read[at] -= lane.lag
-        _commit(lane, now, seconds, read[at])
-
-
-@kernel
-def let_arrive(lanes: Lanes, members: Members, partitions: Partitions, busiest: Messages, others: Messages) -> None:
-    """Lets so many messages per second arrive in each lane from now on."""
-    for at in range(len(lanes)):
-        lane = lanes[at]
-        _share(lane, members, partitions[at, 0].owner)
-        lane.busiest, lane.others = busiest[at], others[at]
-        _find_growth(lane, members, partitions[at, 0].owner)
+    for at in range(len(groups.lanes)):
+        read[at] = advance(groups, at, given[at], seconds, now % groups.lanes[at].commit_seconds)
 
 
 @kernel
@@ -166,18 +176,53 @@ def find_waiting(lanes: Lanes, members: Members, partitions: Partitions, chosen:
 
 
 @kernel
-def find_longest(lanes: Lanes, members: Members, partitions: Partitions, busiest: Messages, longest: Messages) -> None:
+def find_longest(groups: Groups, busiest: Messages, longest: Messages) -> None:
     """Writes what waits in the first partition of each lane, and in the other one in which most waits for its weight,
     divided by the weight."""
-    for at in range(len(lanes)):
-        lane = lanes[at]
-        _share(lane, members, partitions[at, 0].owner)
-        busiest[at] = _waiting(lane, members, partitions, at, 0)
-        longest[at] = 0.0
-        for place in range(lane.members + 1):
-            member = members[lane.first_member + place]
-            if member.weight > 0:
-                longest[at] = max(longest[at], member.longest * member.left + member.gathered)
+    for at in range(len(groups.lanes)):
+        busiest[at], longest[at] = longest_of(groups, at)
+
+
+@rule
+def begin_minute(groups: Groups, at: int, arriving: Arrivals, minute: int) -> None:
+    """Lets all begin that happens to one lane in a minute."""
+    lane, members, owner = groups.lanes[at], groups.members, groups.partitions[at, 0].owner
+    lane.working = lane.capacity * arriving.capacity[minute, at]
+    _share(lane, members, owner)
+    lane.busiest, lane.others = arriving.busiest[minute, at], arriving.others[minute, at]
+    _find_growth(lane, members, owner)
+    moved = 1.0 if lane.stops_all else 1 / max(lane.members, 1)
+    lane.stopped_seconds += arriving.stopped_seconds[minute, at]
+    lane.stopped_seconds += 2 * arriving.replaced[minute, at] * moved * lane.pause_seconds
+
+
+@rule
+def advance(groups: Groups, at: int, given: int, seconds: float, since: float) -> float:
+    """Lets the `given` members of one lane read for some seconds. Returns what they read. `since`: seconds from the
+    latest commit to the end of the step."""
+    lanes, members, partitions, table = groups
+    lane = lanes[at]
+    if given != lane.given:
+        _rebalance(lane, members, partitions, at, table, given)
+    read = lane.lag + (lane.busiest + lane.others * lane.weights) * seconds
+    _step(lane, members, seconds)
+    read -= lane.lag
+    _commit(lane, seconds, since, read)
+    return read
+
+
+@rule
+def longest_of(groups: Groups, at: int) -> tuple[float, float]:
+    """Returns for one lane what `find_longest` writes."""
+    lanes, members, partitions, _ = groups
+    lane = lanes[at]
+    _share(lane, members, partitions[at, 0].owner)
+    longest = 0.0
+    for place in range(lane.members + 1):
+        member = members[lane.first_member + place]
+        if member.weight > 0:
+            longest = max(longest, member.longest * member.left + member.gathered)
+    return _waiting(lane, members, partitions, at, 0), longest
 
 
 @rule
@@ -200,9 +245,8 @@ def _step(lane: LaneRecord, members: Members, seconds: float) -> None:
 
 
 @rule
-def _commit(lane: LaneRecord, now: float, seconds: float, read: float) -> None:
+def _commit(lane: LaneRecord, seconds: float, since: float, read: float) -> None:
     """The latest commit within the step has all that was read until then."""
-    since = now % lane.commit_seconds
     lane.uncommitted = read * since / seconds if since < seconds else lane.uncommitted + read
 
 

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from adapter.columns import Indexes
 from adapter.verdicts.controllers import DEFAULT_FLAGS, ControllerFlags
 from adapter.verdicts.simulation.consumers import Consumers, Messages
+from adapter.verdicts.simulation.following import Ends
 from adapter.verdicts.simulation.load import MINUTE, Curves, arrived_in
-from adapter.verdicts.simulation.plant import Arrivals, Plant
-from adapter.verdicts.simulation.scalers import Autoscaled, Given, Lane, Scaler
+from adapter.verdicts.simulation.plant import Plant
+from adapter.verdicts.simulation.reading import Arrivals
+from adapter.verdicts.simulation.scalers import Following, Given, Lane, Ruled, Scaler, Stretch
 from adapter.verdicts.simulation.sights import RATE_SECONDS, Inflows, Sight
 
 MOST_PARTITIONS = 200_000
@@ -23,6 +25,8 @@ MOST_CELLS = 1_000_000
 """Partitions of the lanes in a batch if all had as many as the widest one, to bound the memory."""
 CHUNK_MINUTES = 360
 """After which waits are computed, so that no more has to be remembered for them."""
+STRETCH_MINUTES = 30
+"""That a lane is taken through before the next one, at most: room is made for all that it could have to remember."""
 
 
 Single = NDArray[np.float32]
@@ -62,8 +66,13 @@ def replay(lanes: Sequence[Lane], receivers: Sequence[Receiver], flags: Controll
     busy as those around them."""
     for places in _batches(lanes):
         chosen = [lanes[place] for place in places]
-        scaler = Given(chosen) if chosen[0].hpa is None else Autoscaled(chosen, flags)
-        _Replays(chosen, scaler, flags.sync_seconds).run([receivers[place] for place in places])
+        _Replays(chosen, _scaler_of(chosen, flags), flags.sync_seconds).run([receivers[place] for place in places])
+
+
+def _scaler_of(lanes: Sequence[Lane], flags: ControllerFlags) -> Scaler:
+    if lanes[0].hpa is None:
+        return Given(lanes)
+    return Following(lanes, flags) if lanes[0].rule is None else Ruled(lanes, flags)
 
 
 class _Whole:
@@ -84,12 +93,12 @@ class _Whole:
 
 
 def _batches(lanes: Sequence[Lane]) -> Iterator[Sequence[int]]:
-    """Yields lanes that are replayed together: with or without an HPA, with as many minutes, and with about as many
-    partitions."""
+    """Yields lanes that are replayed together: with or without an HPA and a rule, with as many minutes, and with about
+    as many partitions."""
 
-    def kind(place: int) -> tuple[bool, int]:
+    def kind(place: int) -> tuple[bool, bool, int]:
         lane = lanes[place]
-        return lane.hpa is None, len(lane.load.produced)
+        return lane.hpa is None, lane.rule is None, len(lane.load.produced)
 
     def width(place: int) -> int:
         return lanes[place].consumers.width
@@ -135,10 +144,9 @@ class _Replays:
         waiting[:, 0] = busiest
         groups = [_consumers_at_first(lane) for lane in lanes]
         rooms = [lane.consumers.width for lane in lanes]
-        self._plant = Plant(groups, waiting, scaler.members(0.0), weights, rooms)
+        self._plant = Plant(groups, waiting, scaler.replicas, weights, rooms)
         self._events = _EventsOf(lanes)
-        self._ruled = np.array([at for at, lane in enumerate(lanes) if lane.rule is not None], np.intp)
-        self._intervals = np.array([lanes[at].consumers.interval_seconds for at in self._ruled.tolist()])
+        self._intervals = np.array([lane.consumers.interval_seconds for lane in lanes])
         self._read: deque[Messages] = deque(maxlen=round(RATE_SECONDS / step_seconds))
 
     def run(self, receivers: Sequence[Receiver]) -> None:
@@ -150,54 +158,49 @@ class _Replays:
         """Replays some minutes of all lanes."""
         minutes = range(first, min(first + CHUNK_MINUTES, self._minutes))
         shape = len(self._lanes), len(minutes)
-        lags, waits, replicas = np.empty(shape, np.float32), np.empty(shape, np.float32), np.empty(shape, np.int32)
-        busiest, others = (np.empty(shape) for _ in range(2))
-        for at, minute in enumerate(minutes):
-            self._run_minute(minute)
-            lags[:, at], replicas[:, at] = self._lag(), self._scaler.replicas
-            busiest[:, at], others[:, at] = self._plant.longest_waiting()
+        ends = Ends(np.empty(shape, np.float32), np.empty(shape, np.int32), np.empty(shape), np.empty(shape))
+        for stretch in self._stretches(minutes, ends):
+            self._scaler.run(stretch, self._plant, self._sight)
+        waits = np.empty(shape, np.float32)
         for load, curves in enumerate(self._curves):
             lanes = np.flatnonzero(self._load_of == load)
-            waits[lanes] = curves.wait(first, busiest[lanes], others[lanes])
+            waits[lanes] = curves.wait(first, ends.busiest[lanes], ends.others[lanes])
         for lane, changes in enumerate(self._scaler.changes.tolist()):
-            yield Replay(lags[lane], waits[lane], replicas[lane], changes)
+            yield Replay(ends.lag[lane], waits[lane], ends.replicas[lane], changes)
 
-    def _run_minute(self, minute: int) -> None:
-        steps = round(MINUTE / self._step)
-        for lane in self._events.growing[minute]:
-            self._plant.grow(lane, self._lanes[lane].consumers, _weights(self._lanes[lane]))
+    def _stretches(self, minutes: range, ends: Ends) -> Iterator[Stretch]:
+        """Yields stretches one after another, once the groups have the partitions that are added before each."""
+        begin = minutes.start
+        while begin < minutes.stop:
+            for lane in self._events.growing.get(begin, ()):
+                self._plant.grow(lane, self._lanes[lane].consumers, _weights(self._lanes[lane]))
+            after = range(begin + 1, min(begin + STRETCH_MINUTES, minutes.stop))
+            end = next((minute for minute in after if minute in self._events.growing), after.stop)
+            stretch = range(begin, end)
+            yield Stretch(stretch, self._arrivals(stretch), self._step, ends, begin - minutes.start)
+            begin = end
+
+    def _arrivals(self, minutes: range) -> Arrivals:
         inflows = self._inflows
         busiest, others = (
-            arrived_in(curves, minute, self._load_of) / MINUTE for curves in (inflows.busiest, inflows.others)
+            arrived_in(curves, minutes, self._load_of) / MINUTE for curves in (inflows.busiest, inflows.others)
         )
-        self._plant.arrive(Arrivals(busiest, others), self._events.at("capacity", minute))
-        if (seconds := self._events.at("stopped_seconds", minute)) is not None:
-            self._plant.stop(seconds)
-        if (members := self._events.at("replaced", minute)) is not None:
-            self._plant.replace(members)
-        for step in range(steps):
-            begin = minute * MINUTE + step * self._step
-            read = self._plant.step(begin + self._step, self._step, self._scaler.members(begin))
-            if len(self._ruled):
-                self._read.append(read[self._ruled])
-            self._scaler.sync(begin + self._step, self._lag(), self._sight)
+        names = "capacity", "stopped_seconds", "replaced"
+        return Arrivals(busiest, others, *(self._events.at(name, minutes) for name in names))
 
-    def _lag(self) -> Messages:
-        lag: Messages = self._plant.lag + self._plant.uncommitted
-        return lag
-
-    def _sight(self, now: float) -> Sight:
-        lanes = self._ruled
+    def _sight(self, now: float, read: Messages) -> Sight:
+        self._read.append(read)
+        lanes = np.arange(len(self._lanes))
         return Sight(
             now,
             self._step,
             self._plant,
             lanes,
             self._inflows,
-            self._load_of[lanes],
+            self._load_of,
             self._intervals,
             np.sum(self._read, axis=0) / (len(self._read) * self._step),
-            self._scaler.replicas[lanes],
+            self._scaler.replicas,
         )
 
 
@@ -206,27 +209,28 @@ class _EventsOf:
 
     def __init__(self, lanes: Sequence[Lane]) -> None:
         minutes = len(lanes[0].load.produced)
-        self.growing: list[list[int]] = [[] for _ in range(minutes)]
+        self.growing: dict[int, list[int]] = {}
+        """The lanes that get more partitions, by minute."""
         for at, lane in enumerate(lanes):
             if lane.events.partitions is not None:
-                self.growing[lane.events.partitions[1]].append(at)
-        each = list({id(lane.events): lane.events for lane in lanes}.values())
-        places = {id(events): place for place, events in enumerate(each)}
-        self._of: Indexes = np.array([places[id(lane.events)] for lane in lanes], np.intp)
+                self.growing.setdefault(lane.events.partitions[1], []).append(at)
         self._columns = {
-            name: np.stack([_or(getattr(events, name), usual, minutes) for events in each], axis=1)
+            name: _columns([getattr(lane.events, name) for lane in lanes], np.full(minutes, usual))
             for name, usual in (("capacity", 1.0), ("stopped_seconds", 0.0), ("replaced", 0.0))
-            if any(getattr(events, name) is not None for events in each)
         }
 
-    def at(self, name: str, minute: int) -> Messages | None:
-        """None: nothing of this kind happens."""
-        column = self._columns.get(name)
-        return None if column is None else column[minute].take(self._of)
+    def at(self, name: str, minutes: range) -> Messages:
+        """Returns what happens of this kind to all lanes (columns) in some minutes (rows)."""
+        columns, of = self._columns[name]
+        return columns[minutes.start : minutes.stop].take(of, axis=1)
 
 
-def _or(column: Messages | None, usual: float, minutes: int) -> Messages:
-    return np.full(minutes, usual) if column is None else column
+def _columns(each: Sequence[Messages | None], usual: Messages) -> tuple[Messages, Indexes]:
+    """Returns the columns that differ, and which one each lane has."""
+    of = [usual if column is None else column for column in each]
+    columns = {id(column): column for column in of}
+    places = {key: place for place, key in enumerate(columns)}
+    return np.stack(list(columns.values()), axis=1), np.array([places[id(column)] for column in of], np.intp)
 
 
 def _key(lane: Lane) -> tuple[int, int, int]:

@@ -7,24 +7,25 @@ from typing import Protocol
 import numpy as np
 
 from adapter.columns import Flags, Indexes
-from adapter.records import Records
-from adapter.verdicts import controllers, recent
-from adapter.verdicts.controllers import ControllerFlags, Controllers, Milli, sync_all
+from adapter.records import records_of
+from adapter.verdicts.controllers import ControllerFlags, Controllers, Milli, hpas_of, sync_all, with_room
 from adapter.verdicts.hpa import Hpa
-from adapter.verdicts.recent import (
-    LOWEST,
-    NONE,
-    CountRecord,
-    Counts,
-    WindowRecord,
-    extreme,
-    make_room_for_counts,
-    remember,
-    windows_of,
-)
-from adapter.verdicts.simulation import compiled
+from adapter.verdicts.recent import LOWEST, Counts, make_room_for_counts, windows_of
+from adapter.verdicts.simulation.compiled import kernel
 from adapter.verdicts.simulation.consumers import Consumers, Messages
+from adapter.verdicts.simulation.following import (
+    Delays,
+    Ends,
+    FollowerRecord,
+    Followers,
+    Times,
+    find_all,
+    follow_all,
+    want_all,
+)
 from adapter.verdicts.simulation.load import MINUTE, NO_EVENTS, Events, Load
+from adapter.verdicts.simulation.plant import Plant
+from adapter.verdicts.simulation.reading import Arrivals
 from adapter.verdicts.simulation.sights import Sight
 
 
@@ -55,8 +56,8 @@ class RuleOf(Protocol):
         """Returns the rule of several lanes whose `rule` is of this type."""
 
 
-SightOf = Callable[[float], Sight]
-"""That of all lanes with rules, in order, at a time."""
+SightOf = Callable[[float, Messages], Sight]
+"""That of all lanes at a time; what each lane read in the step before it is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,25 @@ class Lane:
     events: Events = NO_EVENTS
 
 
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Minutes that lanes are taken through without a break."""
+
+    minutes: range
+    arriving: Arrivals
+    """In these minutes."""
+    step: float
+    """Seconds from one sync to the next."""
+    ends: Ends
+    first: int
+    """The column of `ends` for the first minute."""
+
+    def begins(self, place: int) -> list[float]:
+        """Returns the seconds at which the steps of a minute begin."""
+        begin = self.minutes[place] * MINUTE
+        return [begin + step * self.step for step in range(round(MINUTE / self.step))]
+
+
 class Scaler(Protocol):
     """Who decides how many members there are."""
 
@@ -86,11 +106,8 @@ class Scaler(Protocol):
     @property
     def changes(self) -> Counts: ...
 
-    def members(self, now: float) -> Counts:
-        """Returns those that read from now on."""
-
-    def sync(self, now: float, lag: Messages, sight_of: SightOf) -> None:
-        """Receives the lag that is served, and what else there is to know."""
+    def run(self, stretch: Stretch, plant: Plant, sight_of: SightOf) -> None:
+        """Takes all lanes through a stretch."""
 
 
 class Given:
@@ -102,103 +119,144 @@ class Given:
         self.replicas: Counts = self._members[0]
         self.changes: Counts = np.count_nonzero(np.diff(self._members, axis=0), axis=0).astype(np.int64)
 
-    def members(self, now: float) -> Counts:
-        self.replicas = self._members[int(now // MINUTE)]
-        return self.replicas
+    def run(self, stretch: Stretch, plant: Plant, sight_of: SightOf) -> None:  # noqa: ARG002 - nobody asks what it sees
+        for place, minute in enumerate(stretch.minutes):
+            self.replicas = self._members[minute]
+            plant.begin(stretch.arriving, place)
+            for begin in stretch.begins(place):
+                plant.step(begin + stretch.step, stretch.step, self.replicas)
+            _write_ends(stretch, place, plant, self.replicas)
 
-    def sync(self, now: float, lag: Messages, sight_of: SightOf) -> None:
-        """Nothing follows from it."""
 
-
-class Autoscaled:
-    """The replicas of HPAs: each becomes a member some time after it is wanted, and leaves at once."""
+class Following:
+    """The replicas of HPAs on the lag: each becomes a member some time after it is wanted, and leaves at once."""
 
     def __init__(self, lanes: Sequence[Lane], flags: ControllerFlags) -> None:
-        groups = [lane.consumers for lane in lanes]
-        self._step = flags.sync_seconds
-        self._interval, starts = (
-            np.array([getattr(group, name) for group in groups]) for name in ("interval_seconds", "start_seconds")
+        self._known = _Known(lanes)
+        periods = [[getattr(lane.consumers, name) for lane in lanes] for name in ("commit_seconds", "interval_seconds")]
+        self._periods, places = np.unique(periods, return_inverse=True)
+        it = records_of(FollowerRecord, len(lanes))
+        it["commits"], it["samples"] = places.reshape(2, -1)
+        it["most"] = [lane.served.most for lane in lanes]
+        it["messages_per_replica"] = [lane.served.replica or 0.0 for lane in lanes]
+        it["reads_ready"] = [_reads_ready(hpa) for hpa in _hpas(lanes)]
+        it["seen"] = it["before"] = [lane.load.lag for lane in lanes]
+        it["replicas"] = [lane.replicas for lane in lanes]
+        hpas = hpas_of(_hpas(lanes), flags)
+        values = np.empty(hpas.metrics.shape[1])
+        self._of = Followers(it, hpas, *_delays(lanes, flags.sync_seconds), values)
+
+    @property
+    def replicas(self) -> Counts:
+        replicas: Counts = self._of.followers["replicas"]
+        return replicas
+
+    @property
+    def changes(self) -> Counts:
+        changes: Counts = self._of.followers["changes"]
+        return changes
+
+    def run(self, stretch: Stretch, plant: Plant, sight_of: SightOf) -> None:  # noqa: ARG002 - the lag is all it sees
+        begins = np.array([stretch.begins(place) for place in range(len(stretch.minutes))]).ravel()
+        ends = begins + stretch.step
+        times = Times(stretch.step, begins, ends, np.mod(ends, self._periods[:, np.newaxis]))
+        of = self._of
+        self._of = of = of._replace(
+            hpas=with_room(of.hpas, len(ends)),
+            joins=_with_room(of.joins, len(ends)),
+            starts=_with_room(of.starts, len(ends)),
         )
-        joins = [group.start_seconds + group.join_seconds for group in groups]
-        self._starts, self._joins = (_Delays(seconds, self._step) for seconds in (starts.tolist(), joins))
+        known = self._known.at(stretch.minutes)
+        follow_all(plant.groups, of, stretch.arriving, known, times, stretch.ends, stretch.first)
+
+
+class Ruled:
+    """The replicas of HPAs on other metrics than the lag. They join and leave as in `Following`."""
+
+    def __init__(self, lanes: Sequence[Lane], flags: ControllerFlags) -> None:
+        self._known = _Known(lanes)
+        self._joins, self._starts = _delays(lanes, flags.sync_seconds)
         self.replicas: Counts = np.array([lane.replicas for lane in lanes], np.int64)
         self.changes: Counts = np.zeros(len(lanes), np.int64)
-        self._seen: Messages = np.array([lane.load.lag for lane in lanes])
-        self._before = self._seen
-        self._intervals: list[float] = np.unique(self._interval).tolist()
-        always = np.ones(len(lanes[0].load.produced), np.bool_)
-        is_known = {id(known): known for known in (_known(lane, always) for lane in lanes)}
-        places = {key: place for place, key in enumerate(is_known)}
-        self._known_of: Indexes = np.array([places[id(_known(lane, always))] for lane in lanes], np.intp)
-        self._is_known: Flags = np.stack(list(is_known.values()), axis=1)
-        """In each minute (rows); lanes have one of the columns."""
-        self._is_unknown_to_any: list[bool] = (~self._is_known.all(axis=1)).tolist()
-        hpas = [lane.hpa for lane in lanes if lane.hpa is not None]
-        self._controllers = Controllers(hpas, flags, sync_compiled)
-        self._rows = max(len(hpa.metrics) for hpa in hpas)
-        self._reads_ready = any(metric.source.target.type == "Value" for hpa in hpas for metric in hpa.metrics)
-        self._want(0.0, self.replicas)
-        self._limited = np.array([at for at, lane in enumerate(lanes) if lane.served != LAG], np.intp)
-        limits = [lanes[at].served for at in self._limited.tolist()]
-        self._most: Messages = np.array([served.most for served in limits])
-        self._replica: Messages = np.array([served.replica or 0.0 for served in limits])
-        self._ruled = np.array([at for at, lane in enumerate(lanes) if lane.rule is not None], np.intp)
-        self._rules = tuple(_rules_of([lanes[at] for at in self._ruled.tolist()]))
+        self._controllers = Controllers(_hpas(lanes), flags, sync_compiled)
+        self._rows = max(len(hpa.metrics) for hpa in _hpas(lanes))
+        self._rules = tuple(_rules_of(lanes))
 
-    def members(self, now: float) -> Counts:
-        return self._joins.counts(now)
+    def run(self, stretch: Stretch, plant: Plant, sight_of: SightOf) -> None:
+        for place, minute in enumerate(stretch.minutes):
+            known = self._known.at(range(minute, minute + 1))[0]
+            plant.begin(stretch.arriving, place)
+            for begin in stretch.begins(place):
+                now = begin + stretch.step
+                read = plant.step(now, stretch.step, self._wanted_long(self._joins, begin))
+                self._sync(now, np.where(known, np.ceil(self._metric(sight_of(now, read)) * 1000), np.nan))
+            _write_ends(stretch, place, plant, self.replicas)
 
-    def sync(self, now: float, lag: Messages, sight_of: SightOf) -> None:
-        """The controller reads the adapter's latest sample."""
-        self._sample(now, lag)
-        values: Milli = self._metric(now, sight_of)
-        values *= 1000
-        np.ceil(values, out=values)
-        minute = int((now - self._step) // MINUTE)
-        if self._is_unknown_to_any[minute]:
-            values = np.where(self._is_known[minute].take(self._known_of), values, np.nan)
-        ready = self._ready(now) if self._reads_ready else self.replicas
+    def _sync(self, now: float, values: Milli) -> None:
         rows = np.repeat(values[np.newaxis], self._rows, axis=0)
+        ready = self._wanted_long(self._starts, now)
         desired = self._controllers.sync(now, rows, self.replicas, self.replicas, ready)
         self.changes += desired != self.replicas
         self.replicas = desired
-        self._want(now, desired)
+        self._joins, self._starts = (_with_room(delays, 1) for delays in (self._joins, self._starts))
+        for delays in (self._joins, self._starts):
+            want_all(delays, now, desired)
 
-    def _ready(self, now: float) -> Counts:
-        """Without any time to start, no wanted replica is young enough for the window: all are ready."""
-        started = self._starts.counts(now)
-        return np.where(started == NONE, self.replicas, started)
+    def _wanted_long(self, delays: Delays, now: float) -> Counts:
+        wanted = np.empty(len(self.replicas), np.int64)
+        find_all(delays, now, self.replicas, wanted)
+        return wanted
 
-    def _want(self, now: float, replicas: Counts) -> None:
-        self._joins.want(now, replicas)
-        if self._reads_ready:
-            self._starts.want(now, replicas)
-
-    def _sample(self, now: float, lag: Messages) -> None:
-        if len(self._intervals) == 1:
-            age = now % self._intervals[0]
-            if age < self._step:
-                self._seen = lag + (self._before - lag) * (age / self._step) if age else lag
-        else:
-            ages = np.mod(now, self._interval)
-            self._seen = np.where(ages < self._step, lag + (self._before - lag) * ages / self._step, self._seen)
-        self._before = lag
-
-    def _metric(self, now: float, sight_of: SightOf) -> Messages:
-        served = self._seen.copy()
-        if len(self._limited):
-            lag = np.minimum(served[self._limited], self._most)
-            served[self._limited] = np.where(self._replica > 0, np.ceil(lag / np.maximum(self._replica, 1.0)), lag)
-        if not self._rules:
-            return served
-        known = sight_of(now)
-        for rows, rule in self._rules:
-            served[self._ruled[rows]] = rule.values(known if len(self._rules) == 1 else known.among(rows))
-        return served
+    def _metric(self, sight: Sight) -> Messages:
+        values = np.empty(len(self.replicas))
+        for rows, asked in self._rules:
+            values[rows] = asked.values(sight if len(self._rules) == 1 else sight.among(rows))
+        return values
 
 
-def _known(lane: Lane, always: Flags) -> Flags:
-    return always if lane.lag_is_known is None else lane.lag_is_known
+def _write_ends(stretch: Stretch, place: int, plant: Plant, replicas: Counts) -> None:
+    minute, ends = stretch.first + place, stretch.ends
+    ends.lag[:, minute], ends.replicas[:, minute] = plant.lag + plant.uncommitted, replicas
+    ends.busiest[:, minute], ends.others[:, minute] = plant.longest_waiting()
+
+
+def _hpas(lanes: Sequence[Lane]) -> list[Hpa]:
+    return [lane.hpa for lane in lanes if lane.hpa is not None]
+
+
+def _reads_ready(hpa: Hpa) -> bool:
+    return any(metric.source.target.type == "Value" for metric in hpa.metrics)
+
+
+def _delays(lanes: Sequence[Lane], step: float) -> tuple[Delays, Delays]:
+    """Returns those until a replica is a member, and until it is ready. At first, all have been wanted for long."""
+    starts = [lane.consumers.start_seconds + step for lane in lanes]
+    joins = [lane.consumers.start_seconds + lane.consumers.join_seconds + step for lane in lanes]
+    both = Delays(*windows_of(joins, LOWEST)), Delays(*windows_of(starts, LOWEST))
+    for delays in both:
+        want_all(delays, 0.0, np.array([lane.replicas for lane in lanes], np.int64))
+    return both
+
+
+def _with_room(delays: Delays, more: int) -> Delays:
+    return delays._replace(counts=make_room_for_counts(delays.windows, delays.counts, more))
+
+
+class _Known:
+    """In which minutes each HPA gets a value."""
+
+    def __init__(self, lanes: Sequence[Lane]) -> None:
+        always = np.ones(len(lanes[0].load.produced), np.bool_)
+        of = [always if lane.lag_is_known is None else lane.lag_is_known for lane in lanes]
+        columns = {id(known): known for known in of}
+        places = {key: place for place, key in enumerate(columns)}
+        self._of: Indexes = np.array([places[id(known)] for known in of], np.intp)
+        self._columns: Flags = np.stack(list(columns.values()), axis=1)
+
+    def at(self, minutes: range) -> Flags:
+        """Returns a row for each minute, with all HPAs."""
+        known: Flags = self._columns[minutes.start : minutes.stop].take(self._of, axis=1)
+        return known
 
 
 def _rules_of(lanes: Sequence[Lane]) -> Iterator[tuple[Indexes, Rule]]:
@@ -210,34 +268,4 @@ def _rules_of(lanes: Sequence[Lane]) -> Iterator[tuple[Indexes, Rule]]:
         yield np.array(rows, np.intp), first.together([lanes[at] for at in rows])
 
 
-class _Delays:
-    """The replicas that have been wanted without a break for so many seconds, which differ between lanes."""
-
-    def __init__(self, seconds: Sequence[float], step: float) -> None:
-        self._windows, self._counts = windows_of([each + step for each in seconds], LOWEST)
-
-    def want(self, now: float, replicas: Counts) -> None:
-        self._counts = make_room_for_counts(self._windows, self._counts)
-        _remember_all(self._windows, self._counts, now, replicas)
-
-    def counts(self, now: float) -> Counts:
-        counts = np.empty(len(self._windows), np.int64)
-        _find_extremes(self._windows, self._counts, now, counts)
-        return counts
-
-
-for function in (*recent.RULES, *controllers.RULES):
-    compiled.rule(function)
-sync_compiled = compiled.kernel(sync_all)
-
-
-@compiled.kernel
-def _remember_all(windows: Records[WindowRecord], counts: Records[CountRecord], now: float, replicas: Counts) -> None:
-    for at in range(len(windows)):
-        remember(windows, counts, at, now, replicas[at])
-
-
-@compiled.kernel
-def _find_extremes(windows: Records[WindowRecord], counts: Records[CountRecord], now: float, found: Counts) -> None:
-    for at in range(len(windows)):
-        found[at] = extreme(windows, counts, at, now)
+sync_compiled = kernel(sync_all)

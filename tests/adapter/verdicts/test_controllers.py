@@ -39,12 +39,12 @@ def desired(case: Case) -> int:
     controllers.scaled_to_zero[:] = case.scaled_to_zero
     controllers.hpas.specs["has_started"] = True
     for seconds, replicas in sorted(case.recommended, reverse=True):
-        controllers.hpas = with_room(controllers.hpas)
+        controllers.hpas = with_room(controllers.hpas, 1)
         for it in (controllers.hpas.up, controllers.hpas.down):
             remember(it.windows, it.recommended, 0, -seconds, replicas)
     for name, past in (("up", case.added), ("down", case.removed)):
         for seconds, replicas in past:
-            controllers.hpas = with_room(controllers.hpas)
+            controllers.hpas = with_room(controllers.hpas, 1)
             of: Direction = getattr(controllers.hpas, name)
             note(of.lists, of.changes, 0, -seconds, replicas)
     status = case.replicas if case.status is None else case.status

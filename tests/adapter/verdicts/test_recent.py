@@ -27,7 +27,7 @@ def test_a_window_has_the_extremes_of_all_younger_counts(rows: list[tuple[float,
     for pause, *counts in rows:
         now += pause
         past.append((now, counts))
-        sides = [(windows, make_room_for_counts(windows, counts)) for windows, counts in sides]
+        sides = [(windows, make_room_for_counts(windows, counts, 1)) for windows, counts in sides]
         younger = [of for at, of in past if at > now - seconds]
         for at in (0, 1):
             known = [of[at] for of in younger if of[at] >= 0]
@@ -42,7 +42,7 @@ def test_changes_count_as_long_as_a_period_of_their_direction_needs_them(changes
     for pause, size in changes:
         now += pause
         past.append((now, size))
-        lists_of_two = lists_of_two[0], make_room_for_changes(*lists_of_two)
+        lists_of_two = lists_of_two[0], make_room_for_changes(*lists_of_two, 1)
         note(*lists_of_two, 0, now, size)
 
         for seconds in (15.0, 90.0):

@@ -15,8 +15,9 @@ from adapter.verdicts.demands import Demand, Demands, Promise, Promises
 from adapter.verdicts.owners import Assignor
 from adapter.verdicts.required import BASES, Basis, following_a_rise, required, required_of_all
 from adapter.verdicts.simulation.consumers import Consumers
-from adapter.verdicts.simulation.plant import Arrivals, Plant
+from adapter.verdicts.simulation.plant import Plant
 from adapter.verdicts.waits import beyond_flight
+from tests.support.arriving import arriving
 from tests.support.demands import PROMISE, demand
 
 S4 = 85_000 / 60
@@ -247,7 +248,7 @@ def followed(rates: Sequence[float], members: int, minutes: int, *, capacity: fl
     """What a group asks for whose members are always as many as it asked for 40 s before."""
     consumers = Consumers(100.0, (len(rates),), Assignor.COOPERATIVE_STICKY)
     plant = Plant([consumers], np.zeros((1, len(rates))), np.array([members]), np.array([rates]))
-    plant.arrive(Arrivals(np.array(rates[:1]), np.ones(1)))
+    plant.begin(arriving(rates[0], 1.0), 0)
     course, asked = Course(members), [members] * 4
     for now in range(10, 60 * minutes, 10):
         there = asked[-4]

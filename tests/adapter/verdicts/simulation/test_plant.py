@@ -5,7 +5,8 @@ from hypothesis.strategies import floats, integers, lists, tuples
 
 from adapter.verdicts.owners import Assignor, owners_table
 from adapter.verdicts.simulation.consumers import Consumers
-from adapter.verdicts.simulation.plant import Arrivals, Plant
+from adapter.verdicts.simulation.plant import Plant
+from tests.support.arriving import arriving
 
 
 def plant(*groups: Consumers, members: int = 1, waiting: float = 0.0) -> Plant:
@@ -20,10 +21,10 @@ def one(
     return Consumers(capacity, (partitions,), assignor, pause_seconds=5.0, commit_seconds=commit)
 
 
-def step(it: Plant, arriving: float, members: int, now: float = 10.0) -> list[float]:
+def step(it: Plant, messages: float, members: int, now: float = 10.0, replaced: float = 0.0) -> list[float]:
     """Ten seconds in which so many messages arrive in each partition; returns what was read."""
-    each = np.full(len(it.lag), arriving / 10)
-    it.arrive(Arrivals(each, each))
+    each = np.full(len(it.lag), messages / 10)
+    it.begin(arriving(each, each, replaced=replaced), 0)
     read: list[float] = it.step(now, 10.0, np.full(len(it.lag), members)).tolist()
     return read
 
@@ -94,10 +95,10 @@ def test_groups_of_other_sizes_have_no_effect_on_one_another_and_nothing_is_lost
     ]
     read = np.zeros(3)
     for at, (first, rest, numbers) in enumerate(zip(busiest, others, members, strict=True)):
-        together.arrive(Arrivals(first, rest))
+        together.begin(arriving(first, rest), 0)
         read += together.step(10.0 * at, 10.0, numbers)
         for lane, it in enumerate(alone):
-            it.arrive(Arrivals(first[[lane]], rest[[lane]]))
+            it.begin(arriving(first[[lane]], rest[[lane]]), 0)
             it.step(10.0 * at, 10.0, numbers[[lane]])
 
     arrived = 10 * (busiest + others * [weights[at, 1 : each.width].sum() for at, each in enumerate(groups)])
@@ -113,7 +114,7 @@ def test_members_that_another_group_once_had_leave_nothing_behind() -> None:
     together, alone = plant(one(5), one(5), waiting=100.0), [plant(one(5), waiting=100.0) for _ in range(2)]
     both = [(5, 1), (1, 1), (1, 5), (1, 5), (1, 1)]
     for it in (together, *alone):
-        it.arrive(Arrivals(*np.full((2, len(it.lag)), 20.0)))
+        it.begin(arriving(*np.full((2, len(it.lag)), 20.0)), 0)
 
     for now, members in zip(range(10, 60, 10), both, strict=True):
         together.step(now, 10.0, np.array(members))
@@ -151,7 +152,7 @@ def test_what_waits_in_each_partition_is_as_computed_one_by_one(
     consumers = Consumers(20.0, (5,), Assignor.RANGE, pause_seconds=7.0)
     it = Plant([consumers], np.zeros((1, 5)), np.array([steps[0][2]]), np.array([weights]))
     for at, (busiest, others, members) in enumerate(steps):
-        it.arrive(Arrivals(np.array([busiest]), np.array([others])))
+        it.begin(arriving(busiest, others), 0)
         it.step(10.0 * at, 10.0, np.array([members]))
 
     expected = by_hand(consumers, weights, steps)
@@ -166,12 +167,12 @@ def test_partitions_that_are_added_are_divided_again_and_nothing_is_lost() -> No
     """Twice as many partitions get half each; what waited stays where it was."""
     before, after = Consumers(10.0, (2,), pause_seconds=0.0), Consumers(10.0, (4,), pause_seconds=0.0)
     it = Plant([before], np.array([[50.0, 50.0, 0, 0]]), np.array([4]))
-    it.arrive(Arrivals(np.array([20.0]), np.array([20.0])))
+    it.begin(arriving(20.0, 20.0), 0)
     it.step(10.0, 10.0, np.array([4]))
     assert waiting_in(it) == pytest.approx([150, 150, 0, 0])
 
     it.grow(0, after, np.ones(4))
-    it.arrive(Arrivals(np.array([10.0]), np.array([10.0])))
+    it.begin(arriving(10.0, 10.0), 0)
     it.step(20.0, 10.0, np.array([4]))
     assert waiting_in(it) == pytest.approx([150, 150, 0, 0])
     assert it.members(np.array([0])).tolist() == [4]
@@ -179,7 +180,7 @@ def test_partitions_that_are_added_are_divided_again_and_nothing_is_lost() -> No
 
 def test_members_that_can_do_less_read_less() -> None:
     it = plant(one())
-    it.arrive(Arrivals(np.array([13.0]), np.array([13.0])), capacity=np.array([0.5]))
+    it.begin(arriving(13.0, 13.0, capacity=0.5), 0)
 
     assert it.step(10.0, 10.0, np.array([1])) == [50]
 
@@ -188,9 +189,8 @@ def test_members_that_can_do_less_read_less() -> None:
 def test_a_member_that_is_replaced_stops_the_group_twice_or_its_own_partitions(assignor: Assignor, read: float) -> None:
     """Five seconds each: ten of ten for two members, or half of that."""
     it = plant(one(2, assignor=assignor), members=2)
-    it.replace(np.array([1.0]))
 
-    assert step(it, 1000, 2) == [read]
+    assert step(it, 1000, 2, replaced=1.0) == [read]
 
 
 def test_an_assignor_of_ones_own_decides_who_reads_what() -> None:
@@ -206,8 +206,8 @@ def test_a_stop_costs_a_group_nothing_more_where_another_one_gets_members_meanwh
     """The first group stops for twenty seconds; the second one has five members after ten."""
     together, alone = plant(one(5), one(5)), plant(one(5))
     for it in (together, alone):
-        it.arrive(Arrivals(*np.full((2, len(it.lag)), 1.0)))
-        it.stop(np.array([20.0, 0.0])[: len(it.lag)])
+        stopped = np.array([20.0, 0.0])[: len(it.lag)]
+        it.begin(arriving(*np.full((2, len(it.lag)), 1.0), stopped_seconds=stopped), 0)
 
     for now, others in ((10.0, 5), (20.0, 5), (30.0, 1)):
         together.step(now, 10.0, np.array([1, others]))
@@ -220,12 +220,12 @@ def test_a_group_has_the_same_lag_to_the_last_digit_whatever_is_beside_it() -> N
     groups = [one(12), one(12), one(30), one(2)]
     waiting, weights = random.uniform(0, 100, (2, 4, 30)) * (np.arange(30) < [[12], [12], [30], [2]])
     together = Plant(groups, waiting, number, weights, [12, 12, 30, 2])
-    together.arrive(Arrivals(*np.full((2, 4), 3.1)))
+    together.begin(arriving(*np.full((2, 4), 3.1)), 0)
     together.step(7.0, 7.0, number)
 
     for lane, group in enumerate(groups):
         own = slice(group.width)
         alone = Plant([group], waiting[[lane], own], number[[lane]], weights[[lane], own])
-        alone.arrive(Arrivals(*np.full((2, 1), 3.1)))
+        alone.begin(arriving(3.1, 3.1), 0)
         alone.step(7.0, 7.0, number[[lane]])
         assert together.lag[lane] == alone.lag[0]
