@@ -8,7 +8,19 @@ from typing import Any, Protocol, TypeVar, cast, get_type_hints, overload
 import numpy as np
 from numpy.typing import NDArray
 
+Of = TypeVar("Of")
 Of_co = TypeVar("Of_co", covariant=True)
+
+
+class Column(Protocol[Of]):
+    """Values by their places: a list in Python, which reads single ones several times as fast as those of an array, and
+    an array in compiled code."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, place: int, /) -> Of: ...
+
+    def __setitem__(self, place: int, value: Of, /) -> None: ...
 
 
 class Records(Protocol[Of_co]):

@@ -233,7 +233,7 @@ def _demand(
 ) -> Demand:
     view = chosen.view
     rows = np.concatenate([np.empty(0, np.intp), *topics])
-    past, quick = past_of(view.ring.ends, rows), float(quick_window_of(interval))
+    past, quick = past_of(view.ring.ends, rows), quick_window_of(interval)
     arriving = known_rates(chosen, rows, past, interval, what)
     lately = rates_by(past, quick - interval / 2)
     arriving = following_a_rise(arriving, lately.per_second, quick)

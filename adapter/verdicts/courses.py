@@ -2,15 +2,12 @@
 the latest step up has helped."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Self
+from collections.abc import Callable
+from dataclasses import dataclass
 
-import numpy as np
-
-from adapter.columns import Flags
-from adapter.verdicts.assignment import NO_LIMIT, UNKNOWN, Counts
-from adapter.verdicts.demands import Known, Messages
+from adapter.records import Column
+from adapter.verdicts.assignment import NO_LIMIT, UNKNOWN
+from adapter.verdicts.demands import Need, able_of
 
 LONGEST_FREEZE_SECONDS = 300.0
 """Kafka's default for max.poll.interval.ms, the longest that a member may hold up a rebalance."""
@@ -23,9 +20,9 @@ GROWN = 1.1
 """After that time, or once so many times as much arrives, a step up that did not help is tried again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Course:
-    """What the next number depends on, of those before it."""
+    """What the next number depends on, of those before it. Its fields can be those of a record (adapter.records)."""
 
     members: int
     """That were required."""
@@ -51,64 +48,48 @@ class Course:
     """Messages per second that arrived when that was found."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Courses:
-    """The fields of a course, each with an entry for every group."""
-
-    members: Counts
-    drain: Messages
-    unsettled_since: Messages
-    difference: Counts
-    seen: Counts
-    seen_since: Messages
-    step_members: Counts
-    step_read: Messages
-    limit: Counts
-    limited_until: Messages
-    limited_rate: Messages
-
-    @classmethod
-    def of(cls, courses: Sequence[Course]) -> Self:
-        return cls(*(np.array([getattr(course, it.name) for course in courses]) for it in fields(cls)))
-
-    def is_settled(self, now: float) -> Flags:
-        """Whether the members are those that are expected, as far as they ever are."""
-        settled: Flags = ~(now - self.unsettled_since < LONGEST_FREEZE_SECONDS)
-        return settled
+def is_settled(now: float, course: Course) -> bool:
+    """Whether the members are those that are expected, as far as they ever are."""
+    return not now - course.unsettled_since < LONGEST_FREEZE_SECONDS
 
 
-def watched(now: float, demands: Known, courses: Courses) -> Courses:
+def watch(now: float, need: Need, course: Course) -> None:
     """Follows which members are there, and since when they are not those that are expected."""
-    members, since = demands.members, courses.unsettled_since
-    difference = np.where(demands.expected_members == UNKNOWN, 0, members - demands.expected_members)
-    is_usual = (difference == 0) | (difference == courses.difference)
-    is_late = ~np.isnan(since) & courses.is_settled(now)
-    settles = (members != UNKNOWN) & (is_usual | is_late)
-    return replace(
-        courses,
-        seen=members,
-        seen_since=np.where(members != courses.seen, now, courses.seen_since),
-        unsettled_since=np.where(settles, np.nan, np.where(np.isnan(since), now, since)),
-        difference=np.where(settles, difference, courses.difference),
-    )
+    difference = 0 if need.expected_members == UNKNOWN else need.members - need.expected_members
+    is_usual = difference in (0, course.difference)
+    is_late = not math.isnan(course.unsettled_since) and is_settled(now, course)
+    if need.members != UNKNOWN and (is_usual or is_late):
+        course.unsettled_since, course.difference = math.nan, difference
+    elif math.isnan(course.unsettled_since):
+        course.unsettled_since = now
+    if need.members != course.seen:
+        course.seen, course.seen_since = need.members, now
 
 
-def judged(now: float, demands: Known, courses: Courses, is_settled: Flags, is_lagging: Flags) -> Courses:
-    """Decides whether the latest steps up have helped, once their members have read for long enough."""
-    read, before = demands.read, courses.step_members
-    is_due = is_settled & (before > 0) & ~np.isnan(read) & (now - courses.seen_since >= PROVEN_SECONDS)
-    if not is_due.any():
-        return courses
-    expected = courses.step_read * (1 + INEFFECTIVE * (demands.members / np.maximum(before, 1) - 1))
+def judge(now: float, need: Need, course: Course, is_lagging: bool, arriving: Column[float]) -> None:  # noqa: FBT001 - as compiled code calls it
+    """Decides whether the latest step up has helped, once its members have read for long enough. `arriving`: what
+    arrives now in each partition."""
+    before = course.step_members
+    if before <= 0 or math.isnan(need.read) or now - course.seen_since < PROVEN_SECONDS or not is_settled(now, course):
+        return
+    course.step_members = 0
+    expected = course.step_read * (1 + INEFFECTIVE * (need.members / before - 1))
+    if not is_lagging or need.members <= before or not need.read < expected:
+        return
     # Members that read about as much as arrives and can be read are not limited further down, however little that is.
     # What is only expected cannot be read yet.
-    arriving, readable = demands.measured()
-    keep_up = read >= (1 - INEFFECTIVE) * readable
-    failed = is_due & is_lagging & (demands.members > before) & (read < expected) & ~keep_up
-    return replace(
-        courses,
-        step_members=np.where(is_due, 0, before),
-        limit=np.where(failed, before, courses.limit),
-        limited_until=np.where(failed, now + LIMITED_SECONDS, courses.limited_until),
-        limited_rate=np.where(failed, arriving, courses.limited_rate),
-    )
+    if need.read < (1 - INEFFECTIVE) * rate_of(arriving, able_of(need)):
+        course.limit, course.limited_until = before, now + LIMITED_SECONDS
+        course.limited_rate = rate_of(arriving, math.inf)
+
+
+def rate_of(arriving: Column[float], able: float) -> float:
+    """Returns the messages per second in all partitions together, `able` of each at most."""
+    rate = 0.0
+    for place in range(len(arriving)):
+        rate += min(arriving[place], able)
+    return rate
+
+
+RULES: tuple[Callable[..., object], ...] = (is_settled, watch, judge, rate_of)
+"""What kernels may call, of this module."""

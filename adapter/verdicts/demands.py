@@ -1,15 +1,16 @@
 """What a group is promised and what it has to read: the values from which the required number of members follows."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Protocol, Self
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adapter.columns import Flags, Indexes
-from adapter.verdicts.assignment import Asked, Counts, Sharing
+from adapter.records import Column
+from adapter.verdicts.assignment import Sharing
 
 Messages = NDArray[np.float64]
 
@@ -78,82 +79,51 @@ class Demand:
         return self.arriving if self.measured is None else self.measured
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Demands:
-    """As `Demand`, with a row for each group. Partitions are columns; those that a group lacks have 0 of everything."""
+@dataclass(slots=True)
+class Need:
+    """What one group has at one time, beside its columns, for rules that replays compile: its fields can be those of a
+    record (adapter.records)."""
 
-    arriving: Messages
-    lag: Messages
-    beyond: Messages
-    capacity: Messages
-    read: Messages
-    members: Counts
-    """UNKNOWN where they are not known, also if they are expected."""
-    expected_members: Counts
-    is_still: Flags | None = None
-    owners: Indexes | None = None
-    measured: Messages | None = None
-
-    @property
-    def arriving_now(self) -> Messages:
-        return self.arriving if self.measured is None else self.measured
-
-    def among(self, rows: Indexes) -> "Demands":
-        """Returns those of some groups."""
-        return Demands(
-            self.arriving[rows],
-            self.lag[rows],
-            self.beyond[rows],
-            self.capacity[rows],
-            self.read[rows],
-            self.members[rows],
-            self.expected_members[rows],
-            None if self.is_still is None else self.is_still[rows],
-            None if self.owners is None else self.owners[rows],
-            None if self.measured is None else self.measured[rows],
-        )
+    capacity: float
+    """Messages per second of one member."""
+    most: int
+    """Members that can have a partition."""
+    is_exclusive: bool
+    """Whether one member at most reads each partition."""
+    is_by_topic: bool
+    """Whether each topic is divided by itself."""
+    utilization: float
+    pause_seconds: float
+    drain_seconds: float
+    """As `Promise` has them."""
+    waits: bool
+    """Whether anything waits."""
+    drain: float
+    """Messages per second to read beside those that arrive (`drain_of`)."""
+    read: float
+    """Messages per second that the group reads; NaN: not known."""
+    members: int
+    """UNKNOWN: not known, or the group rebalances."""
+    expected_members: int
+    """By the replicas that are there, or UNKNOWN."""
+    has_owners: bool
+    """Whether it is known which member has which partition."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Promises:
-    """The fields of a promise, each with an entry for every group."""
-
-    utilization: Messages
-    pause_seconds: Messages
-    drain_seconds: Messages
-
-    @classmethod
-    def of(cls, promises: Sequence[Promise]) -> Self:
-        return cls(*(np.array([getattr(promise, it.name) for promise in promises]) for it in fields(cls)))
-
-    def among(self, rows: Indexes) -> "Promises":
-        """Returns those of some groups."""
-        return Promises(*(getattr(self, it.name)[rows] for it in fields(self)))
+def able_of(need: Need) -> float:
+    """Returns the messages per second that members can read of one partition."""
+    return need.capacity if need.is_exclusive else math.inf
 
 
-class Wanting(Asked, Protocol):
-    """Groups whose numbers of members depend on nothing else."""
+def drain_of(beyond: Column[float], arriving: Column[float], able: float, seconds: float) -> float:
+    """Returns the messages per second to read beside those that arrive, so that what waits beyond messages on their way
+    is worked off in so many seconds. A member of its own could read no more of a partition than what is left of its
+    capacity."""
+    drain = 0.0
+    for place in range(len(beyond)):
+        drain += min(beyond[place] / seconds, max(able - arriving[place], 0.0))
+    return drain
 
-    @property
-    def is_idle(self) -> Flags:
-        """Whether nothing waits and nothing arrives."""
 
-
-class Known(Wanting, Protocol):
-    """What is known of many groups (rows) at one time."""
-
-    @property
-    def read(self) -> Messages:
-        """Messages per second; NaN where they are not known."""
-
-    @property
-    def expected_members(self) -> Counts: ...
-
-    def drains(self) -> Messages:
-        """Returns the messages per second to read beside those that arrive (`drains_of`)."""
-
-    def measured(self) -> tuple[Messages, Messages]:
-        """Returns the messages per second that arrive now, and of these what members could read."""
-
-    def busier(self, rows: Indexes) -> Wanting:
-        """Returns some of them, with rates that have grown by CALMING."""
+RULES: tuple[Callable[..., object], ...] = (able_of, drain_of)
+"""What kernels may call, of this module."""

@@ -4,24 +4,20 @@ A lag alone is no demand: it follows from the members that were there. The numbe
 which messages arrive, which does not depend on them, and what already waits is worked off within the promise beside it.
 Only members that shorten a wait count: each one has whole partitions, and no two can share one."""
 
-from dataclasses import fields, replace
+import math
+from collections.abc import Callable
+from dataclasses import replace
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from adapter.columns import Flags, Indexes
-from adapter.verdicts.assignment import (
-    UNKNOWN,
-    Counts,
-    Divisions,
-    Rates,
-    Reading,
-    held_at_most,
-    whole_partitions,
-)
-from adapter.verdicts.courses import GROWN, Course, Courses, judged, watched
-from adapter.verdicts.demands import CALMING, Demand, Demands, Known, Messages, Promise, Promises, Wanting
+from adapter.records import Column
+from adapter.verdicts.assignment import UNKNOWN, Sharing, most_members
+from adapter.verdicts.courses import GROWN, Course, is_settled, judge, rate_of, watch
+from adapter.verdicts.demands import CALMING, Demand, Messages, Need, Promise, able_of, drain_of
+from adapter.verdicts.whole_partitions import rates_of, whole_partitions
 
 CHANCE = 3.0
 """Standard deviations of a number of messages that come independently of one another."""
@@ -48,7 +44,7 @@ class Basis(StrEnum):
 
 
 BASES = tuple(Basis)
-"""By the number that they have in columns."""
+"""By the numbers that rules have for them."""
 _IDLE, _RATES, _PARTITIONS, _HELD, _DOWNSTREAM = range(len(BASES))
 
 
@@ -61,202 +57,128 @@ class Required(NamedTuple):
     """Partitions that wait, and whose commits stand still."""
 
 
-class RequiredOfAll(NamedTuple):
-    members: Counts
-    basis: Counts
-    """Places in BASES."""
-    hot: Flags
-    """Partitions of each group, as `Required` has them."""
-    still: Flags
-
-
-def quick_window_of(interval: Messages | float) -> Messages:
+def quick_window_of(interval: float) -> float:
     """Returns the seconds over which a load that rises is seen, if offsets are read at this interval."""
-    return np.maximum(QUICK_SECONDS, QUICK_CYCLES * interval)
+    return max(QUICK_SECONDS, QUICK_CYCLES * interval)
 
 
-def following_a_rise(
-    arriving: Messages, lately: Messages, seconds: Messages | float, number: Counts | Literal[1] = 1
-) -> Messages:
-    """Returns the rates of a window, raised to the sum of those of its last seconds if that is more than chance makes:
-    a window of a minute is half a minute behind a load that rises. `lately` may not be known (NaN). Partitions are the
-    last axis, or as many partitions as `number` says."""
-    usual, recent = (arriving * number).sum(axis=-1), (lately * number).sum(axis=-1)
-    messages = np.maximum(recent * seconds, 1.0)
-    is_rise = (recent * seconds >= 1) & (recent > usual * (1 + CHANCE / np.sqrt(messages)))
-    if not is_rise.any():
-        return arriving
-    factor = np.where(is_rise & (usual > 0), recent / np.where(usual > 0, usual, 1.0), 1.0)
-    return np.where((is_rise & (usual <= 0))[..., np.newaxis], lately, arriving * factor[..., np.newaxis])
+def rise_of(usual: float, recent: float, seconds: float) -> float:
+    """Returns by what the rates of a window are multiplied to follow a rise, from their sum and that of its last
+    seconds, if that is more than chance makes: a window of a minute is half a minute behind a load that rises. 1: there
+    is none, or `recent` is not known (NaN). Infinite: nothing arrived before."""
+    messages = recent * seconds
+    if not (messages >= 1 and recent > usual * (1 + CHANCE / math.sqrt(messages))):
+        return 1.0
+    return recent / usual if usual > 0 else math.inf
+
+
+def following_a_rise(arriving: Messages, lately: Messages, seconds: float) -> Messages:
+    """Returns the rates of one group's partitions over a window, raised to the sum of those of its last seconds
+    (`rise_of`). `lately` may not be known (NaN)."""
+    rise = rise_of(float(arriving.sum()), float(lately.sum()), seconds)
+    return lately if math.isinf(rise) else arriving * rise
 
 
 def required(now: float, demand: Demand, promise: Promise, course: Course | None = None) -> tuple[Required, Course]:
     """Returns the number of members, and the course for the next call; None: this is the first one. `now` is in seconds
     and never goes back."""
-    before = Course(demand.expected_members or 0) if course is None else course
-    alone = _alone(demand), Divisions.of([demand.partitions], [demand.sharing]), Promises.of([promise])
-    found, after = required_of_all(now, *alone, Courses.of([before]))
-    (hot,), (still,) = found.hot, found.still
-    number = Required(int(found.members[0]), BASES[found.basis[0]], np.flatnonzero(hot), np.flatnonzero(still))
-    return number, Course(*(getattr(after, it.name)[0].item() for it in fields(after)))
+    still = None if demand.is_still is None else demand.is_still & (demand.lag > 0)
+    arriving, beyond = demand.arriving, demand.beyond
+    if still is not None and still.any():
+        # If there is nothing else, one member still has work.
+        arriving, beyond = (np.where(still, 0.0, column) for column in (arriving, beyond))
+    need = need_of(demand, promise)
+    rates, able = arriving.tolist(), able_of(need)
+    if beyond.any():
+        need.drain = drain_of(beyond.tolist(), rates, able, promise.drain_seconds)
+    rates_now = rates if demand.arriving_now is arriving else demand.arriving_now.tolist()
+    owners = [] if demand.owners is None else demand.owners.tolist()
+    sizes = list(demand.partitions) if need.is_by_topic else [len(rates)]
+    room = [0.0] * max(len(rates), len(sizes), max(owners, default=0) + 1)
+    after = Course(demand.expected_members or 0) if course is None else replace(course)
+    members, basis = decided(now, need, after, rates, rates_now, owners, sizes, room)
+    return Required(members, BASES[basis], _places(arriving > able), _places(still)), after
 
 
-def _alone(demand: Demand) -> Demands:
-    members, expected = (np.array([UNKNOWN if it is None else it]) for it in (demand.members, demand.expected_members))
-    return Demands(
-        demand.arriving[np.newaxis],
-        demand.lag[np.newaxis],
-        demand.beyond[np.newaxis],
-        np.array([demand.capacity]),
-        np.array([demand.read]),
-        members,
-        expected,
-        None if demand.is_still is None else demand.is_still[np.newaxis],
-        None if demand.owners is None else demand.owners[np.newaxis],
-        None if demand.measured is None else demand.measured[np.newaxis],
+def need_of(demand: Demand, promise: Promise) -> Need:
+    """Returns what there is of a group beside its columns, without what is to be worked off."""
+    return Need(
+        capacity=demand.capacity,
+        most=most_members(demand.partitions, demand.sharing),
+        is_exclusive=demand.sharing is not Sharing.SEVERAL_READERS,
+        is_by_topic=demand.sharing is Sharing.BY_TOPIC,
+        utilization=promise.utilization,
+        pause_seconds=promise.pause_seconds,
+        drain_seconds=promise.drain_seconds,
+        waits=bool(demand.lag.any()),
+        drain=0.0,
+        read=demand.read,
+        members=UNKNOWN if demand.members is None else demand.members,
+        expected_members=UNKNOWN if demand.expected_members is None else demand.expected_members,
+        has_owners=demand.owners is not None,
     )
 
 
-def required_of_all(
-    now: float, demands: Demands, divisions: Divisions, promises: Promises, courses: Courses
-) -> tuple[RequiredOfAll, Courses]:
-    """Returns the number of members of each group, and the courses for the next call."""
-    none = np.zeros(demands.lag.shape, np.bool_)
-    still, counted = none if demands.is_still is None else demands.is_still & (demands.lag > 0), demands
-    if still.any():
-        # If there is nothing else, one member still has work.
-        arriving, beyond = (np.where(still, 0.0, column) for column in (demands.arriving, demands.beyond))
-        counted = replace(demands, arriving=arriving, beyond=beyond)
-    able = np.where(divisions.is_exclusive, demands.capacity, np.inf)
-    known = _Demanded(counted, able, divisions, promises, demands)
-    wanted, basis, courses = decided(now, known, divisions, promises, courses)
-    return RequiredOfAll(wanted, basis, counted.arriving > able[:, np.newaxis], still), courses
-
-
-class _Demanded:
-    """What `Known` asks for, from demands."""
-
-    def __init__(
-        self, it: Demands, able: Messages, divisions: Divisions, promises: Promises, of_all: Demands | None = None
-    ) -> None:
-        """`of_all`: with the partitions whose commits stand still."""
-        self._it, self._able, self._divisions, self._promises, self._of_all = it, able, divisions, promises, of_all
-        self.capacity, self.members, self.read = it.capacity, it.members, it.read
-        self.expected_members = it.expected_members
-        self.rates = Rates.of(it.arriving, able, divisions.size, divisions.part)
-
-    @property
-    def is_idle(self) -> Flags:
-        idle: Flags = ~(self._it.arriving.any(axis=1) | self._it.lag.any(axis=1))
-        return idle
-
-    def held(self) -> Counts | None:
-        return None if self._it.owners is None else held_at_most(self._it.arriving, self._it.owners)
-
-    def reading(self, rows: Indexes) -> Reading:
-        it = self._it
-        return Reading(it.arriving, it.capacity, it.members, it.owners).among(rows)
-
-    def drains(self) -> Messages:
-        return drains_of(self._it.beyond, self._it.arriving, self._able, self._promises.drain_seconds)
-
-    def measured(self) -> tuple[Messages, Messages]:
-        arriving = (self._of_all or self._it).arriving_now
-        return arriving.sum(axis=1), np.minimum(arriving, self._able[:, np.newaxis]).sum(axis=1)
-
-    def busier(self, rows: Indexes) -> Wanting:
-        it = self._it.among(rows)
-        it = replace(it, arriving=it.arriving * CALMING)
-        return _Demanded(it, self._able[rows], self._divisions.among(rows), self._promises.among(rows))
-
-
-class _Some:
-    """Some of the groups."""
-
-    def __init__(self, it: Wanting, rows: Indexes) -> None:
-        self._it, self._rows = it, rows
-        self.rates, self.capacity, self.members = it.rates.among(rows), it.capacity[rows], it.members[rows]
-
-    def held(self) -> Counts | None:
-        held = self._it.held()
-        return None if held is None else held[self._rows]
-
-    def reading(self, rows: Indexes) -> Reading:
-        return self._it.reading(self._rows[rows])
+def _places(flags: Flags | None) -> Indexes:
+    return np.empty(0, np.intp) if flags is None else np.flatnonzero(flags)
 
 
 def decided(
-    now: float, known: Known, divisions: Divisions, promises: Promises, courses: Courses
-) -> tuple[Counts, Counts, Courses]:
-    """Returns the number of members of each group, what it follows from, and the courses for the next call."""
-    courses = watched(now, known, courses)
-    is_settled = courses.is_settled(now)
+    now: float,
+    need: Need,
+    course: Course,
+    arriving: Column[float],
+    arriving_now: Column[float],
+    owners: Column[int],
+    sizes: Column[int],
+    room: Column[float],
+) -> tuple[int, int]:
+    """Returns the number of members of one group and its place in BASES, and follows the course. `arriving`: messages
+    per second in each partition; `arriving_now`: also in those whose commits stand still, and without what is only
+    expected. `owners`, if they are known: the member that has each partition, from 0; negative: nobody. `sizes` and
+    `room`: as `whole_partitions` has them."""
+    watch(now, need, course)
+    settled = is_settled(now, course)
     # The pause of a rebalance, and members that are still starting, ask for no more members.
-    drain = known.drains()
-    drain = np.where(is_settled, drain, np.minimum(drain, courses.drain))
-    courses = judged(now, known, courses, is_settled, drain > 0)
-    wanted, basis = _wanted(known, divisions, promises, drain)
-    wanted, basis = _calmed(wanted, basis, known, divisions, promises, drain, courses, is_settled)
-    is_limited = (now < courses.limited_until) & (wanted > courses.limit)
-    if is_limited.any():
-        is_limited &= known.measured()[0] <= GROWN * courses.limited_rate
-        wanted, basis = np.where(is_limited, courses.limit, wanted), np.where(is_limited, _DOWNSTREAM, basis)
-    steps = is_settled & ~np.isnan(known.read) & (courses.step_members == 0) & (drain > 0)
-    steps &= (known.members > 0) & (known.members < wanted)
-    courses = replace(
-        courses,
-        members=wanted,
-        drain=drain,
-        step_members=np.where(steps, known.members, courses.step_members),
-        step_read=np.where(steps, known.read, courses.step_read),
-    )
-    return wanted, basis, courses
+    need.drain = need.drain if settled else min(need.drain, course.drain)
+    judge(now, need, course, need.drain > 0, arriving_now)
+    wanted, basis = wanted_by(need, 1.0, arriving, owners, sizes, room)
+    if wanted < course.members:
+        # The number before is kept instead of a smaller one that might soon be too small.
+        kept = course.members
+        if settled:
+            enough, _ = wanted_by(need, CALMING, arriving, owners, sizes, room)
+            kept = max(min(enough, kept), wanted)
+        wanted, basis = kept, _HELD if kept > wanted else basis
+    is_limited = now < course.limited_until and wanted > course.limit
+    if is_limited and rate_of(arriving_now, math.inf) <= GROWN * course.limited_rate:
+        wanted, basis = course.limit, _DOWNSTREAM
+    is_read = settled and need.drain > 0 and not math.isnan(need.read)
+    if is_read and course.step_members == 0 and 0 < need.members < wanted:
+        course.step_members, course.step_read = need.members, need.read
+    course.members, course.drain = wanted, need.drain
+    return wanted, basis
 
 
-def _calmed(
-    wanted: Counts,
-    basis: Counts,
-    known: Known,
-    divisions: Divisions,
-    promises: Promises,
-    drain: Messages,
-    courses: Courses,
-    is_settled: Flags,
-) -> tuple[Counts, Counts]:
-    """Keeps the number before instead of a smaller one that might soon be too small."""
-    falls = wanted < courses.members
-    lowest = np.where(falls, courses.members, wanted)
-    rows = np.flatnonzero(falls & is_settled)
-    if len(rows):
-        enough, _ = _wanted(known.busier(rows), divisions.among(rows), promises.among(rows), drain[rows])
-        lowest[rows] = np.maximum(np.minimum(enough, lowest[rows]), wanted[rows])
-    return lowest, np.where(lowest > wanted, _HELD, basis)
+def wanted_by(
+    need: Need,
+    growth: float,
+    arriving: Column[float],
+    owners: Column[int],
+    sizes: Column[int],
+    room: Column[float],
+) -> tuple[int, int]:
+    """Returns the number of members without what was before, and its place in BASES. `growth`: of what arrives."""
+    rates = rates_of(need, growth, arriving, sizes, room)
+    if not need.waits and rates.largest <= 0:
+        return 0, _IDLE
+    rate = rates.carried * (1 + need.pause_seconds / need.drain_seconds) + need.drain
+    by_rates = max(math.ceil(min(rate / (need.capacity * need.utilization) - _ROUNDING, _MOST)), 1)
+    by_partitions = by_rates
+    if need.is_exclusive:
+        by_partitions = whole_partitions(need, by_rates, rates, arriving, owners, sizes, room)
+    return min(max(by_partitions, by_rates), need.most), _PARTITIONS if by_partitions > by_rates else _RATES
 
 
-def drains_of(beyond: Messages, arriving: Messages, able: Messages, seconds: Messages) -> Messages:
-    """Returns the messages per second to read beside those that arrive, so that what waits beyond messages on their way
-    is worked off in so many seconds. A member of its own could read no more of a partition than what is left of its
-    capacity."""
-    if not beyond.any():
-        return np.zeros(len(able))
-    drains = beyond / seconds[:, np.newaxis]
-    total: Messages = np.minimum(drains, np.maximum(able[:, np.newaxis] - arriving, 0.0)).sum(axis=1)
-    return total
-
-
-def _wanted(asked: Wanting, divisions: Divisions, promises: Promises, drain: Messages) -> tuple[Counts, Counts]:
-    """Returns the numbers of members without what was before, and what they follow from."""
-    is_idle = asked.is_idle
-    rate = asked.rates.carried * (1 + promises.pause_seconds / promises.drain_seconds) + drain
-    needed = np.ceil(rate / (asked.capacity * promises.utilization) - _ROUNDING)
-    by_rates = np.clip(needed, 1, _MOST).astype(np.int64)
-    rows = np.flatnonzero(divisions.is_exclusive & ~is_idle)
-    if len(rows) == len(by_rates):
-        by_partitions = whole_partitions(asked, divisions, by_rates)
-    else:
-        by_partitions = by_rates.copy()
-        if len(rows):
-            by_partitions[rows] = whole_partitions(_Some(asked, rows), divisions.among(rows), by_rates[rows])
-    wanted = np.minimum(np.maximum(by_partitions, by_rates), divisions.most)
-    basis = np.where(by_partitions > by_rates, _PARTITIONS, _RATES)
-    return np.where(is_idle, 0, wanted), np.where(is_idle, _IDLE, basis)
+RULES: tuple[Callable[..., object], ...] = (rise_of, decided, wanted_by)
+"""What kernels may call, of this module."""

@@ -10,12 +10,13 @@ from adapter.lag.demand import rates_by
 from adapter.lag.replicas import LONGEST_COMMIT_INTERVAL
 from adapter.lag.ring import ENDS, NOT_SEEN, Track, extended, past_of
 from adapter.metrics.demand import window_of
-from adapter.verdicts.assignment import Counts, Sharing
+from adapter.verdicts.assignment import Sharing
 from adapter.verdicts.controllers import ControllerFlags, Controllers
 from adapter.verdicts.courses import Course
 from adapter.verdicts.demands import Demand, Promise
 from adapter.verdicts.hpa import hpa_of
 from adapter.verdicts.owners import Assignor, owners_table
+from adapter.verdicts.recent import Counts
 from adapter.verdicts.required import following_a_rise, quick_window_of, required
 from adapter.verdicts.simulation.consumers import Messages
 from adapter.verdicts.waits import beyond_flight
@@ -157,7 +158,7 @@ class RequiredNumber:
 
     def _arriving(self) -> Messages:
         """The rates as the adapter computes them, by the log ends that it remembers."""
-        past, quick = past_of(self._ends, PARTS), float(quick_window_of(INTERVAL))
+        past, quick = past_of(self._ends, PARTS), quick_window_of(INTERVAL)
         usual, lately = (rates_by(past, window - INTERVAL / 2).per_second for window in (window_of(INTERVAL), quick))
         return usual if np.isnan(usual).any() else following_a_rise(usual, lately, quick)
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from adapter.verdicts.assignment import Counts
 from adapter.verdicts.owners import Owners
+from adapter.verdicts.recent import Counts
 
 BATCH_SECONDS = 0.2
 """The work between two commits, as of `local.kafka.consumer`."""

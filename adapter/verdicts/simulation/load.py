@@ -94,17 +94,6 @@ class Curves:
         return np.maximum(*ages)
 
 
-def arrived_between(curves: Messages, lanes: Indexes, first: Seconds, last: Seconds) -> Messages:
-    """Returns what arrived for each of some lanes (last axis) from a time to another one. `curves`: as those of
-    `Curves`, of all lanes (columns)."""
-    total = np.zeros(last.shape)
-    for minute in range(int(first.min() // MINUTE), min(int(last.max() // MINUTE) + 1, len(curves) - 2)):
-        begin = minute * MINUTE
-        seconds = np.minimum(last, begin + MINUTE) - np.maximum(first, begin)
-        total += arrived_in(curves, range(minute, minute + 1), lanes)[0] * (np.maximum(seconds, 0.0) / MINUTE)
-    return total
-
-
 def arrived_in(curves: Messages, minutes: range, lanes: Indexes) -> Messages:
     """Returns what arrived for each of some lanes (columns) in each of some minutes (rows). `curves`: as those of
     `Curves`, of all lanes (columns)."""

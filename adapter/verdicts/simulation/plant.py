@@ -7,7 +7,6 @@ import numpy as np
 
 from adapter.columns import Indexes
 from adapter.records import records_of
-from adapter.verdicts.assignment import UNKNOWN
 from adapter.verdicts.recent import Counts
 from adapter.verdicts.simulation.consumers import ROW_OF_NOBODY, Consumers, Messages, owner_rows
 from adapter.verdicts.simulation.reading import (
@@ -62,6 +61,8 @@ class Plant:
         self._weigh(np.arange(lanes))
         self._state = self._lanes, self._members, self._partitions
         divide_all(*self._state, self._tables)
+        self.grown = 0
+        """How often a group got more partitions."""
 
     @property
     def lag(self) -> Messages:
@@ -74,12 +75,6 @@ class Plant:
         """Messages that were read after the latest commit: a view, too."""
         uncommitted: Messages = self._lanes["uncommitted"]
         return uncommitted
-
-    @property
-    def moves(self) -> Counts:
-        """How often the partitions of each lane were divided anew: a view, too."""
-        moves: Counts = self._lanes["moves"]
-        return moves
 
     @property
     def groups(self) -> Groups:
@@ -101,17 +96,7 @@ class Plant:
         self._partitions["weight"][lane, 1 : group.width] = weights[1:]
         self._weigh(np.array([lane]))
         divide_again(*self._state, self._tables, lane)
-
-    def members(self, lanes: Indexes) -> Counts:
-        """Returns how many members have partitions, or share all of them; UNKNOWN: the group rebalances."""
-        it = self._lanes
-        there = np.where(it["is_shared"][lanes], it["given"][lanes], it["members"][lanes])
-        return np.where(it["stopped_seconds"][lanes] > 0, UNKNOWN, there)
-
-    def owners(self, lanes: Indexes) -> Indexes:
-        """Returns the member that has each partition (columns); negative: nobody."""
-        owners: Indexes = self._partitions["owner"][lanes] - ROW_OF_NOBODY - 1
-        return owners
+        self.grown += 1
 
     def weights(self, lanes: Indexes) -> Messages:
         """Returns those of the partitions (columns), where the first one's has no meaning."""

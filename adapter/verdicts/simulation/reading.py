@@ -8,7 +8,8 @@ or partitions move. In between, all rates are constant."""
 from typing import NamedTuple
 
 from adapter.columns import Indexes, Seconds
-from adapter.records import Records
+from adapter.records import Column, Records
+from adapter.verdicts.assignment import UNKNOWN
 from adapter.verdicts.owners import Owners
 from adapter.verdicts.recent import Counts
 from adapter.verdicts.simulation.compiled import kernel, rule
@@ -170,9 +171,7 @@ def find_waiting(lanes: Lanes, members: Members, partitions: Partitions, chosen:
     for row in range(len(chosen)):
         at = chosen[row]
         lane = lanes[at]
-        _share(lane, members, partitions[at, 0].owner)
-        for place in range(lane.width):
-            waiting[row, place] = _waiting(lane, members, partitions, at, place)
+        find_waiting_of(lane, members, partitions, at, waiting[row])
 
 
 @kernel
@@ -223,6 +222,31 @@ def longest_of(groups: Groups, at: int) -> tuple[float, float]:
         if member.weight > 0:
             longest = max(longest, member.longest * member.left + member.gathered)
     return _waiting(lane, members, partitions, at, 0), longest
+
+
+@rule
+def find_waiting_of(
+    lane: LaneRecord, members: Members, partitions: Partitions, at: int, waiting: Column[float]
+) -> None:
+    """Writes what waits in each partition of one lane."""
+    _share(lane, members, partitions[at, 0].owner)
+    for place in range(lane.width):
+        waiting[place] = _waiting(lane, members, partitions, at, place)
+
+
+@rule
+def members_there(lane: LaneRecord) -> int:
+    """Returns how many members have partitions, or share all of them; UNKNOWN: the group rebalances."""
+    if lane.stopped_seconds > 0:
+        return UNKNOWN
+    return lane.given if lane.is_shared else lane.members
+
+
+@rule
+def find_owners_of(lane: LaneRecord, partitions: Partitions, at: int, owners: Column[int]) -> None:
+    """Writes the member that has each partition of one lane, from 0; negative: nobody."""
+    for place in range(lane.width):
+        owners[place] = partitions[at, place].owner - ROW_OF_NOBODY - 1
 
 
 @rule

@@ -4,6 +4,7 @@ messages would have waited."""
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import groupby
 
 import numpy as np
@@ -193,13 +194,12 @@ class _Replays:
         lanes = np.arange(len(self._lanes))
         return Sight(
             now,
-            self._step,
             self._plant,
             lanes,
             self._inflows,
             self._load_of,
             self._intervals,
-            np.sum(self._read, axis=0) / (len(self._read) * self._step),
+            reduce(np.add, self._read) / (len(self._read) * self._step),
             self._scaler.replicas,
         )
 

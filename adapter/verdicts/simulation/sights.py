@@ -1,15 +1,28 @@
-"""What the adapter knows of groups when an HPA asks for a number that does not follow from the lag alone."""
+"""What the adapter knows of groups when an HPA asks for a number that does not follow from the lag alone.
+
+The rules are about one group, and write what is known of its partitions into columns of them."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from adapter.columns import Indexes, Seconds
+from adapter.records import Column
 from adapter.verdicts.recent import Counts
 from adapter.verdicts.required import quick_window_of
+from adapter.verdicts.simulation.compiled import kernel, rule
 from adapter.verdicts.simulation.consumers import Messages
-from adapter.verdicts.simulation.load import arrived_between
+from adapter.verdicts.simulation.load import MINUTE
 from adapter.verdicts.simulation.plant import Plant
+from adapter.verdicts.simulation.reading import (
+    Groups,
+    LaneRecord,
+    Members,
+    Partitions,
+    find_owners_of,
+    find_waiting_of,
+    members_there,
+)
 
 RATE_SECONDS = 75.0
 """Over which the adapter computes rates: between 60 and 95."""
@@ -46,11 +59,10 @@ class Inflows:
     others: Messages
     """In each other partition of weight 1."""
 
-    def between(self, groups: Indexes, first: Seconds, last: Seconds) -> tuple[Messages, Messages]:
-        """Returns the messages per second in the first partition and in others. Groups are the last axis of all."""
-        over = np.maximum(last - first, 1.0)
-        busiest, others = (arrived_between(each, groups, first, last) / over for each in (self.busiest, self.others))
-        return busiest, others
+    @property
+    def curves(self) -> tuple[Messages, Messages]:
+        """What kernels look at."""
+        return self.busiest, self.others
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,8 +70,6 @@ class Sight:
     """Some groups (rows) at one time."""
 
     now: float
-    sync_seconds: float
-    """Until it is asked again."""
     plant: Plant
     lanes: Indexes
     """Of the plant."""
@@ -75,7 +85,6 @@ class Sight:
         """Returns what is known of some groups."""
         return Sight(
             self.now,
-            self.sync_seconds,
             self.plant,
             self.lanes[rows],
             self.inflows,
@@ -86,48 +95,94 @@ class Sight:
         )
 
     def views(self) -> Views:
-        lanes, times, weights = self.lanes, np.array([self.now]), self.plant.weights(self.lanes)
-        (arriving,), (lately,) = self.arriving(times, weights), self.arriving_lately(times, weights)
-        return Views(
+        widths = self.plant.widths(self.lanes)
+        shape = len(widths), int(widths.max(initial=0))
+        lag, arriving, lately = (np.zeros(shape) for _ in range(3))
+        members, owners = np.empty(len(widths), np.int64), np.full(shape, -1, np.int64)
+        _find_views(
             self.now,
-            self.lag(np.arange(len(lanes)), arriving),
-            arriving,
-            lately,
-            self.read,
-            self.plant.members(lanes),
-            self.plant.owners(lanes),
-            self.replicas,
-            self.plant.widths(lanes),
+            self.plant.groups,
+            self.inflows.curves,
+            (self.lanes, self.groups, self.intervals, self.plant.weights(self.lanes)),
+            (lag, arriving, lately, members, owners),
         )
+        return Views(self.now, lag, arriving, lately, self.read, members, owners, self.replicas, widths)
 
-    def arriving(self, times: Seconds, weights: Messages) -> Messages:
-        """Returns the messages per second in each partition (last axis) of each group at some times (first axis), over
-        the last minute. The sample may be some seconds old. `weights`: of the partitions; the first one's has no
-        meaning."""
-        return self._arriving(times, RATE_SECONDS, weights)
 
-    def arriving_lately(self, times: Seconds, weights: Messages) -> Messages:
-        """The same over the last seconds (`quick_window_of`)."""
-        return self._arriving(times, quick_window_of(self.intervals), weights)
+rule(quick_window_of)
 
-    def _arriving(self, times: Seconds, seconds: Seconds | float, weights: Messages) -> Messages:
-        sampled = times[:, np.newaxis] - np.mod(times[:, np.newaxis], self.intervals)
-        busiest, others = self.inflows.between(self.groups, np.maximum(sampled - seconds, 0.0), sampled)
-        arriving: Messages = weights * others[..., np.newaxis]
-        arriving[..., 0] = busiest
-        return arriving
 
-    def lag(self, rows: Indexes, arriving: Messages) -> Messages:
-        """Returns the lag in each partition (columns) of some of the groups. What was read after the latest commit
-        counts as not read. `arriving`: over the last minute."""
-        lanes, total = self.lanes[rows], arriving.sum(axis=1)
-        uncommitted, widths = self.plant.uncommitted[lanes], self.plant.widths(lanes)
-        shares = np.divide(uncommitted, total, out=np.zeros(len(rows)), where=total > 0)
-        lag = arriving * shares[:, np.newaxis]
-        if (idle := (total <= 0) & (uncommitted > 0)).any():
-            exists = np.arange(arriving.shape[1]) < widths[idle, np.newaxis]
-            lag[idle] += exists * (uncommitted / widths)[idle, np.newaxis]
-        (waiting,) = np.nonzero(self.plant.lag[lanes])
-        if len(waiting):
-            lag[waiting] += self.plant.waiting(lanes[waiting])[:, : lag.shape[1]]
-        return lag
+@kernel
+def _find_views(
+    now: float,
+    plants: Groups,
+    curves: tuple[Messages, Messages],
+    groups: tuple[Indexes, Indexes, Seconds, Messages],
+    views: tuple[Messages, Messages, Messages, Counts, Counts],
+) -> None:
+    """Writes what is known of groups, of which there are the places in the plant and among the curves, the seconds
+    between samples, and the weights of their partitions (columns)."""
+    lanes, members, partitions, _ = plants
+    busiest, others = curves
+    places, columns, intervals, weights = groups
+    lag, arriving, lately, there, owners = views
+    for row in range(len(places)):
+        at, group, interval = places[row], columns[row], intervals[row]
+        # A sample may be some seconds old.
+        lane, sampled = lanes[at], now - now % interval
+        rates = rates_over(busiest, others, group, sampled, RATE_SECONDS)
+        spread(rates, weights[row], arriving[row])
+        find_lag_of(lane, members, partitions, at, arriving[row], total_of(lane, rates), lag[row])
+        spread(rates_over(busiest, others, group, sampled, quick_window_of(interval)), weights[row], lately[row])
+        there[row] = members_there(lane)
+        find_owners_of(lane, partitions, at, owners[row])
+
+
+@rule
+def rates_over(busiest: Messages, others: Messages, group: int, last: float, seconds: float) -> tuple[float, float]:
+    """Returns the messages per second that arrived over some seconds until the latest sample, in the first partition
+    and in each other one of weight 1. `busiest` and `others`: those of `Inflows`."""
+    first, of_busiest, of_others = max(last - seconds, 0.0), 0.0, 0.0
+    for minute in range(int(first / MINUTE), min(int(last / MINUTE) + 1, len(busiest) - 2)):
+        begin = minute * MINUTE
+        share = max(min(last, begin + MINUTE) - max(first, begin), 0.0) / MINUTE
+        of_busiest += (busiest[minute + 2, group] - busiest[minute + 1, group]) * share
+        of_others += (others[minute + 2, group] - others[minute + 1, group]) * share
+    over = max(last - first, 1.0)
+    return of_busiest / over, of_others / over
+
+
+@rule
+def total_of(lane: LaneRecord, rates: tuple[float, float]) -> float:
+    """Returns the messages per second in all partitions. `rates`: as `rates_over` returns them."""
+    return rates[0] + rates[1] * lane.weights
+
+
+@rule
+def spread(rates: tuple[float, float], weights: Column[float], arriving: Column[float]) -> None:
+    """Writes the messages per second in each partition. `rates`: as `rates_over` returns them."""
+    for place in range(1, len(arriving)):
+        arriving[place] = rates[1] * weights[place]
+    arriving[0] = rates[0]
+
+
+@rule
+def find_lag_of(
+    lane: LaneRecord,
+    members: Members,
+    partitions: Partitions,
+    at: int,
+    arriving: Column[float],
+    total: float,
+    lag: Column[float],
+) -> None:
+    """Writes the lag in each partition. What was read after the latest commit counts as not read. `arriving`: over the
+    last minute, `total` in all."""
+    if lane.lag > 0:
+        find_waiting_of(lane, members, partitions, at, lag)
+    else:
+        for place in range(lane.width):
+            lag[place] = 0.0
+    for place in range(lane.width):
+        share = arriving[place] / total if total > 0 else 1 / lane.width
+        lag[place] += share * lane.uncommitted

@@ -1,6 +1,8 @@
 """Members that keep a promise, beside a few lines of plain Python that compute the same one partition at a time."""
 
 import math
+import operator
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.verdicts.assignment import Divisions, Sharing
-from adapter.verdicts.courses import Course, Courses
-from adapter.verdicts.demands import Demand, Demands, Promise, Promises
+from adapter.verdicts.assignment import Sharing
+from adapter.verdicts.courses import Course
+from adapter.verdicts.demands import Demand, Promise
 from adapter.verdicts.owners import Assignor
-from adapter.verdicts.required import BASES, Basis, following_a_rise, required, required_of_all
+from adapter.verdicts.required import Basis, following_a_rise, required
 from adapter.verdicts.simulation.consumers import Consumers
 from adapter.verdicts.simulation.plant import Plant
 from adapter.verdicts.waits import beyond_flight
@@ -33,23 +35,47 @@ def zipf(exponent: float, total: float, partitions: int = 40) -> list[float]:
     return [total * weight / sum(weights) for weight in weights]
 
 
-def plainly(rates: Sequence[float], beyond: Sequence[float], capacity: float, seconds: float, most: int) -> int:
-    """One topic whose partitions are divided in turns, nobody known, and nothing before."""
-    if not any(rates) and not any(beyond):
+def plainly(demand: Demand, seconds: float) -> int:
+    """The number of members without any before, by trying all numbers. `seconds`: in which what waits is worked off."""
+    rates, capacity = demand.arriving.tolist(), demand.capacity
+    if not any(rates) and not any(demand.beyond):
         return 0
     carried = [min(rate, capacity) for rate in rates]
-    drains = [min(waits / seconds, max(capacity - rate, 0)) for rate, waits in zip(rates, beyond, strict=True)]
+    drains = [min(waits / seconds, max(capacity - rate, 0)) for rate, waits in zip(rates, demand.beyond, strict=True)]
     by_rates = max(math.ceil((sum(carried) + sum(drains)) / (capacity * 0.9) - 1e-9), 1)
-    mean = sum(carried) / len(rates)
-    useful = [n for n in range(1, most + 1) if n == 1 or math.ceil(most / n) < math.ceil(most / (n - 1))]
-    candidates = sorted({min(by_rates, most), *(n for n in useful if n >= by_rates)})
-    even = next((n for n in candidates if math.ceil(most / n) * mean <= capacity + 1e-9), candidates[-1])
+    is_by_topic = demand.sharing is Sharing.BY_TOPIC
+    sizes = demand.partitions if is_by_topic else (sum(demand.partitions),)
+    ends = [sum(sizes[: part + 1]) for part in range(len(sizes))]
+    parts = [range(end - size, end) for end, size in zip(ends, sizes, strict=True) if size]
+    most: int = max(map(len, parts))
+
+    def shares(members: int) -> list[int]:
+        return [math.ceil(len(part) / members) for part in parts]
+
+    def owner(members: int, part: range, partition: int) -> int:
+        if demand.owners is not None and members == demand.members:
+            return int(demand.owners[partition])
+        place = partition - part.start
+        return place * min(members, len(part)) // len(part) if is_by_topic else place % members
 
     def gain(members: int) -> float:
-        loads = [sum(rates[at] for at in range(member, most, members)) for member in range(members)]
-        return sum(min(load, capacity) for load in loads) - 0.25 * capacity * members
+        loads: dict[int, float] = defaultdict(float)
+        for part in parts:
+            for partition in part:
+                loads[owner(members, part, partition)] += rates[partition]
+        return sum(min(load, capacity) for load in loads.values()) - 0.25 * capacity * members
 
-    return max((n for n in candidates if n >= even), key=lambda n: (round(gain(n), 6), -n))
+    means = [sum(carried[partition] for partition in part) / len(part) for part in parts]
+    useful = [number for number in range(1, most + 1) if number == 1 or shares(number) != shares(number - 1)]
+    candidates = sorted({min(by_rates, most), *(number for number in useful if number >= by_rates)})
+    loads = {number: sum(map(operator.mul, shares(number), means)) for number in candidates}
+    even = next((number for number in candidates if loads[number] <= capacity + 1e-9), candidates[-1])
+    if even == most:
+        return even
+    tried = {number for number in candidates if number >= even}
+    if demand.owners is not None and demand.members is not None and demand.members > even:
+        tried.add(demand.members)
+    return min(max(tried, key=lambda number: (round(gain(number), 6), -number)), most)
 
 
 rates = st.lists(st.floats(0, 250), min_size=1, max_size=30)
@@ -60,15 +86,31 @@ def test_of_two_numbers_that_are_equally_good_the_smaller_one_counts() -> None:
     assert number(demand([0.0, 0.0, 100.0, 1.9, 0.0, 0.0, 100.0, 64.8])) == 4
 
 
-@given(rates, st.data())
-def test_the_number_is_that_of_plain_python(rates: list[float], data: st.DataObject) -> None:
-    beyond = data.draw(st.lists(st.floats(0, 50_000), min_size=len(rates), max_size=len(rates)))
-    # Two numbers of members that are equally good may be told apart by the last digit of a sum.
-    rates, beyond = [round(rate, 1) for rate in rates], [round(waits) for waits in beyond]
+@st.composite
+def demands_of_all_kinds(draw: st.DrawFn) -> Demand:
+    """Of one topic or several, with or without owners. Two numbers of members that are equally good may be told apart
+    by the last digit of a sum, so that rates have few digits."""
+    partitions = draw(st.lists(st.integers(0, 12), min_size=1, max_size=4).filter(any))
+    width = sum(partitions)
+    rates, waits = (draw(st.lists(st.floats(0, most), min_size=width, max_size=width)) for most in (250, 50_000))
+    sharing = draw(st.sampled_from([Sharing.BY_TOPIC, Sharing.TOGETHER]))
+    members = draw(st.none() | st.integers(1, width))
+    owners = None
+    if members is not None:
+        owners = np.array(draw(st.lists(st.integers(0, members - 1), min_size=width, max_size=width)))
+    return demand(
+        [round(rate, 1) for rate in rates],
+        [round(each) for each in waits],
+        partitions=tuple(partitions),
+        sharing=sharing,
+        members=members,
+        owners=owners,
+    )
 
-    expected = plainly(rates, beyond, 100.0, 65.0, len(rates))
 
-    assert number(demand(rates, beyond)) == expected
+@given(demands_of_all_kinds())
+def test_the_number_is_that_of_plain_python(known: Demand) -> None:
+    assert number(known) == plainly(known, 65.0)
 
 
 @given(rates)
@@ -285,44 +327,3 @@ def test_a_capacity_that_is_overestimated_is_made_up_for() -> None:
 
 def test_one_hot_partition_never_runs_a_group_to_its_maximum() -> None:
     assert max(followed(zipf(0.7, S4), 10, minutes=60)) < 30
-
-
-def test_groups_beside_one_another_get_the_numbers_that_they_get_alone() -> None:
-    """Of several topics, with several assignors, owners and courses, through a day of changes."""
-    random = np.random.default_rng(5)
-    groups = [
-        ((8,), Sharing.TOGETHER),
-        ((2, 6), Sharing.BY_TOPIC),
-        ((3, 0, 5), Sharing.TOGETHER),
-        ((4,), Sharing.SEVERAL_READERS),
-    ]
-    divisions, promises = Divisions.of(*zip(*groups, strict=True)), Promises.of([PROMISE] * len(groups))
-    courses, alone = Courses.of([Course(2)] * len(groups)), [Course(2)] * len(groups)
-    numbers = set()
-    for now in range(0, 6000, 15):
-        columns = (random.lognormal(3, 1, (4, 8)), 1000 * random.random((4, 8)) * (now % 600 > 300))
-        arriving, lag = (np.where(np.arange(8) < [[8], [8], [8], [4]], column.round(2), 0.0) for column in columns)
-        members = random.integers(1, 9, 4)
-        owners = random.integers(0, members[:, np.newaxis], (4, 8))
-        read, capacity = arriving.sum(axis=1) * random.random(4), np.full(4, 100.0)
-        all_of_them = Demands(arriving, lag, lag, capacity, read, members, members, owners=owners)
-        found, courses = required_of_all(float(now), all_of_them, divisions, promises, courses)
-        for at, (partitions, sharing) in enumerate(groups):
-            own = slice(sum(partitions))
-            number = int(members[at])
-            known = Demand(
-                arriving[at, own],
-                lag[at, own],
-                lag[at, own],
-                100.0,
-                partitions,
-                sharing,
-                read=float(read[at]),
-                members=number,
-                expected_members=number,
-                owners=owners[at, own],
-            )
-            one, alone[at] = required(float(now), known, PROMISE, alone[at])
-            assert (found.members[at], BASES[found.basis[at]]) == (one.members, one.basis)
-            numbers.add(one.members)
-    assert len(numbers) > 5

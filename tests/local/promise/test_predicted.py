@@ -12,7 +12,8 @@ from adapter.lag.ring import COMMITS, ENDS, NOT_SEEN, Depth, Ring, Track, extend
 from adapter.metrics.capacities import Capacities
 from adapter.metrics.query import Metrics
 from adapter.metrics.required import Demands
-from adapter.verdicts.assignment import Counts, Sharing
+from adapter.verdicts.assignment import Sharing
+from adapter.verdicts.recent import Counts
 from local.promise import scenario
 from local.promise.predicted import RequiredNumber, predicted
 from tests.support import samples

@@ -175,7 +175,7 @@ def test_partitions_that_are_added_are_divided_again_and_nothing_is_lost() -> No
     it.begin(arriving(10.0, 10.0), 0)
     it.step(20.0, 10.0, np.array([4]))
     assert waiting_in(it) == pytest.approx([150, 150, 0, 0])
-    assert it.members(np.array([0])).tolist() == [4]
+    assert it.groups.lanes["members"].tolist() == [4]
 
 
 def test_members_that_can_do_less_read_less() -> None:
@@ -199,7 +199,7 @@ def test_an_assignor_of_ones_own_decides_who_reads_what() -> None:
     it = Plant([Consumers(10.0, (3,), table=table, commit_seconds=1.0)], np.zeros((1, 3)), np.array([2]))
 
     assert step(it, 100, 2) == [100]
-    assert it.owners(np.array([0])).tolist() == [[1, 1, 1]]
+    assert it.groups.partitions["owner"].tolist() == [[2, 2, 2]]
 
 
 def test_a_stop_costs_a_group_nothing_more_where_another_one_gets_members_meanwhile() -> None:

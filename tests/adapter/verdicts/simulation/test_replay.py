@@ -4,13 +4,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adapter.verdicts.assignment import Divisions
-from adapter.verdicts.courses import Course, Courses
-from adapter.verdicts.demands import Demands, Promise, Promises
+from adapter.verdicts.assignment import UNKNOWN
+from adapter.verdicts.courses import Course
+from adapter.verdicts.demands import Demand, Promise
 from adapter.verdicts.owners import Assignor
-from adapter.verdicts.required import following_a_rise, quick_window_of, required_of_all
+from adapter.verdicts.required import following_a_rise, quick_window_of, required
 from adapter.verdicts.simulation.consumers import Consumers, Messages
-from adapter.verdicts.simulation.load import Events, Load
+from adapter.verdicts.simulation.load import NO_EVENTS, Events, Load
 from adapter.verdicts.simulation.promised import Promised, sharing_of
 from adapter.verdicts.simulation.replay import replayed
 from adapter.verdicts.simulation.scalers import Lane, Served
@@ -200,66 +200,74 @@ def test_a_rule_sees_rates_lag_members_and_owners_and_decides() -> None:
     assert sorted(np.bincount(last.owners[0]).tolist()) == [2, 2]
 
 
-class AskedEachTime:
-    """The number that keeps a promise, from all that is known at each sync."""
+class AskedAlone:
+    """The number that keeps a promise, asked for one group after another as the adapter does, in plain Python."""
 
     def __init__(self, promised: Promised, lanes: Sequence[Lane] = ()) -> None:
         self._promised, self._groups = promised, [lane.consumers for lane in lanes]
-        self._courses: Courses | None = None
+        self._courses: list[Course | None] = [None for _ in lanes]
 
-    def together(self, lanes: Sequence[Lane]) -> "AskedEachTime":
-        return AskedEachTime(self._promised, lanes)
+    def together(self, lanes: Sequence[Lane]) -> "AskedAlone":
+        return AskedAlone(self._promised, lanes)
 
     def values(self, sight: Sight) -> Messages:
-        views, groups, sharings = sight.views(), self._groups, [sharing_of(group) for group in self._groups]
-        flight = np.array([[group.interval_seconds + group.commit_seconds] for group in groups])
-        arriving = following_a_rise(views.arriving, views.lately, quick_window_of(sight.intervals))
-        demands = Demands(
+        views = sight.views()
+        return np.array([self._value(views, at, group) for at, group in enumerate(self._groups)])
+
+    def _value(self, views: Views, at: int, group: Consumers) -> float:
+        width, sharing = int(views.widths[at]), sharing_of(group)
+        arriving, lately, lag = (column[at, :width] for column in (views.arriving, views.lately, views.lag))
+        arriving = following_a_rise(arriving, lately, quick_window_of(group.interval_seconds))
+        demand = Demand(
             arriving=arriving,
-            lag=views.lag,
-            beyond=beyond_flight(views.lag, arriving, flight),
-            capacity=np.array([group.capacity for group in groups]),
-            read=views.read,
-            members=views.members,
-            expected_members=views.replicas,
-            owners=views.owners,
+            lag=lag,
+            beyond=beyond_flight(lag, arriving, group.interval_seconds + group.commit_seconds),
+            capacity=group.capacity,
+            partitions=group.partitions if width == group.width else (width,),
+            sharing=sharing,
+            read=float(views.read[at]),
+            members=None if views.members[at] == UNKNOWN else int(views.members[at]),
+            expected_members=int(views.replicas[at]),
+            owners=views.owners[at, :width],
         )
-        of = zip(sharings, [group.interval_seconds for group in groups], strict=True)
-        promises = Promises.of([Promise.of(self._promised.max_wait, *it) for it in of])
-        courses = self._courses or Courses.of([Course(replicas) for replicas in views.replicas.tolist()])
-        divisions = Divisions.of([group.partitions for group in groups], sharings)
-        found, self._courses = required_of_all(views.now, demands, divisions, promises, courses)
-        return found.members.astype(float)
+        promise = Promise.of(self._promised.max_wait, sharing, group.interval_seconds)
+        found, self._courses[at] = required(views.now, demand, promise, self._courses[at])
+        return float(found.members)
 
 
-def test_a_promise_asks_for_as_many_as_if_all_were_looked_at_in_each_sync() -> None:
-    """Groups of several assignors that keep up, fall behind, rest, and do not commit for minutes. In two of them, the
-    partitions of a topic get the same."""
+def test_a_promise_asks_for_as_many_as_the_adapter_would_for_each_group() -> None:
+    """Groups of several assignors that keep up, fall behind, rest, are slow for some minutes, do not commit for
+    minutes, and get more partitions. In two of them, the partitions of a topic get the same."""
     random, minutes = np.random.default_rng(3), 240
+    more = Events(partitions=(6, 90))
+    slow = Events(capacity=np.where(np.arange(minutes) % 60 < 10, 0.6, 1.0))
     kinds = [
-        ((9,), Assignor.UNIFORM, 5.0, False),
-        ((4, 5), Assignor.RANGE, 60.0, False),
-        ((9,), Assignor.STICKY, 300.0, False),
-        ((5,), None, 5.0, False),
-        ((8, 4), Assignor.RANGE, 5.0, True),
-        ((8, 4), Assignor.UNIFORM, 5.0, True),
+        ((9,), Assignor.UNIFORM, 5.0, False, more),
+        ((4, 5), Assignor.RANGE, 60.0, False, NO_EVENTS),
+        ((9,), Assignor.STICKY, 300.0, False, slow),
+        ((5,), None, 5.0, False, NO_EVENTS),
+        ((8, 4), Assignor.RANGE, 5.0, True, NO_EVENTS),
+        ((8, 4), Assignor.UNIFORM, 5.0, True, slow),
     ]
     lanes = []
-    for partitions, assignor, commit, are_alike in kinds:
+    for partitions, assignor, commit, are_alike, events in kinds:
         width = sum(partitions)
         produced = 1500.0 * width * random.lognormal(0, 0.6, minutes) * (random.random(minutes) > 0.2)
         weights = random.uniform(0.5, 2, width)
         weights = np.repeat(weights[: len(partitions)], partitions) if are_alike else weights
         load = Load(produced, np.full(minutes, 1.5 / width), lag=4000.0, weights=weights)
         consumers = Consumers(50.0, partitions, assignor, commit_seconds=commit)
-        lanes.append(Lane(load, consumers, hpa(external(average="1"), most=width, behavior=AT_ONCE)))
+        follows = hpa(external(average="1"), most=width, behavior=AT_ONCE)
+        lanes.append(Lane(load, consumers, follows, events=events))
     promised = Promised(30.0)
 
-    ahead, each_time = (
-        replayed([replace(lane, rule=rule) for lane in lanes]) for rule in (promised, AskedEachTime(promised))
+    together, alone = (
+        replayed([replace(lane, rule=rule) for lane in lanes]) for rule in (promised, AskedAlone(promised))
     )
-    assert [it.replicas.tolist() for it in ahead] == [it.replicas.tolist() for it in each_time]
-    assert all(len(set(it.replicas.tolist())) > 2 for it in ahead)
+
+    assert [it.replicas.tolist() for it in together] == [it.replicas.tolist() for it in alone]
+    assert all(len(set(it.replicas.tolist())) > 2 for it in together)
+    assert together[0].replicas[:90].max() <= 6 < together[0].replicas[90:].max()
 
 
 def test_replicas_that_start_at_once_are_ready_at_once() -> None:
