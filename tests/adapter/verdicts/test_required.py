@@ -42,7 +42,7 @@ def plainly(demand: Demand, seconds: float) -> int:
         return 0
     carried = [min(rate, capacity) for rate in rates]
     drains = [min(waits / seconds, max(capacity - rate, 0)) for rate, waits in zip(rates, demand.beyond, strict=True)]
-    by_rates = max(math.ceil((sum(carried) + sum(drains)) / (capacity * 0.9) - 1e-9), 1)
+    by_rates: int = max(math.ceil((sum(carried) + sum(drains)) / (capacity * 0.9) - 1e-9), 1)
     is_by_topic = demand.sharing is Sharing.BY_TOPIC
     sizes = demand.partitions if is_by_topic else (sum(demand.partitions),)
     ends = [sum(sizes[: part + 1]) for part in range(len(sizes))]
