@@ -6,7 +6,6 @@ log around the commit. Where the log end was beyond it from the first of these o
 that log end."""
 
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,12 +93,8 @@ def lag_without_commit(
     return np.maximum(lag, 0)
 
 
-Amount = TypeVar("Amount", float, Seconds)
-
-
-def beyond_flight(lag: Amount, arriving: Amount, seconds: Seconds | float) -> Amount:
+def beyond_flight(lag: Seconds, arriving: Seconds, seconds: Seconds | float) -> Seconds:
     """Returns the lag without what arrived in so many seconds (rates are messages per second): a member has read it,
     or is about to, and has not committed it yet. Every commit interval, the lag of a group that keeps up rises by as
-    much and falls again. Takes columns of partitions, or one of them."""
-    beyond: Amount = np.maximum(lag - arriving * seconds, 0.0)
-    return beyond
+    much and falls again."""
+    return np.maximum(lag - arriving * seconds, 0.0)

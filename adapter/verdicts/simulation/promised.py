@@ -182,7 +182,7 @@ def _follow(rise: float, lately: tuple[float, float], weights: Column[float], ar
 
 
 @rule
-def _drain_of(need: _AskedRecord, lag: Column[float], arriving: Column[float]) -> float:
+def _drain_of(need: _AskedRecord, lag: Messages, arriving: Messages) -> float:
     """Returns what is to be worked off (`drain_of`). Of the lag, it leaves what is beyond messages on their way."""
     for place in range(len(lag)):
         lag[place] = beyond_flight(lag[place], arriving[place], need.flight_seconds)
