@@ -20,8 +20,10 @@ from adapter.verdicts.simulation.reading import Arrivals
 from adapter.verdicts.simulation.scalers import Following, Given, Lane, Ruled, Scaler, Stretch
 from adapter.verdicts.simulation.sights import RATE_SECONDS, Inflows, Sight
 
+MOST_LANES = 1000
+"""In a batch: more beside one another cost no less each, and take memory."""
 MOST_PARTITIONS = 200_000
-"""Of all lanes in a batch: more beside one another cost no less each."""
+"""Of all lanes in a batch, for the same reason."""
 MOST_CELLS = 1_000_000
 """Partitions of the lanes in a batch if all had as many as the widest one, to bound the memory."""
 CHUNK_MINUTES = 360
@@ -108,8 +110,10 @@ def _batches(lanes: Sequence[Lane]) -> Iterator[Sequence[int]]:
         batch: list[int] = []
         partitions = 0
         for place in sorted(alike, key=width):
-            is_full = partitions + width(place) > MOST_PARTITIONS or (len(batch) + 1) * width(place) > MOST_CELLS
-            if batch and is_full:
+            lanes_then, partitions_then = len(batch) + 1, partitions + width(place)
+            if batch and (
+                lanes_then > MOST_LANES or partitions_then > MOST_PARTITIONS or lanes_then * width(place) > MOST_CELLS
+            ):
                 yield batch
                 batch, partitions = [], 0
             batch.append(place)

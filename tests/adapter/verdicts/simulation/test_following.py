@@ -69,9 +69,12 @@ def test_many_minutes_at_once_are_the_same_to_the_last_digit_as_one_step_after_a
     assert [figures(it) for it in at_once] == [figures(it) for it in in_steps]
 
 
-def test_the_same_follows_however_many_minutes_a_lane_is_taken_through_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("limit", ["STRETCH_MINUTES", "MOST_LANES"])
+def test_the_same_follows_however_many_minutes_and_lanes_are_replayed_at_once(
+    monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
     """Also where more has to be remembered than there was room for at first."""
     many = replayed(list(lanes()))
-    monkeypatch.setattr(replay, "STRETCH_MINUTES", 1)
+    monkeypatch.setattr(replay, limit, 1)
 
     assert [figures(it) for it in replayed(list(lanes()))] == [figures(it) for it in many]
