@@ -1,5 +1,6 @@
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -37,7 +38,9 @@ def written(of: Group, advice: Advice | None = None) -> str:
     return hpa_yaml(of, advice, fitting, file_names([of])[0])
 
 
-OF_ANY_NAME = advice_for(group(capacity=saturated()))
+@cache
+def advice_of_any_name() -> Advice:
+    return advice_for(group(capacity=saturated()))
 
 
 def spec_of(text: str) -> dict[str, Any]:
@@ -199,7 +202,7 @@ def test_an_hpa_on_the_lag_needs_no_rule() -> None:
 @given(NAMES, NAMES)
 def test_no_name_breaks_the_file(name: str, of_topic: str) -> None:
     """The figures are those of other names: only these are at issue, and a replay takes its time."""
-    text = written(group(name, topic(of_topic), capacity=saturated()), OF_ANY_NAME)
+    text = written(group(name, topic(of_topic), capacity=saturated()), advice_of_any_name())
 
     assert problems(spec_of(text)) == []
     assert all(character.isprintable() or character == "\n" for character in text)
