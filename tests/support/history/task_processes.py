@@ -36,7 +36,7 @@ class TaskProcesses:
 
     def has_files(self, root: Path) -> bool:
         """Whether the task's process has files of a folder open, or files that were deleted from it."""
-        return any(root in path.parents for path in _open_files(self.task))
+        return bool(_open_files(self.task, root))
 
     def has_ended(self) -> bool:
         """The task's process alone."""
@@ -76,19 +76,21 @@ def _stopped(pid: int, tree: Sequence[int], root: Path) -> TaskProcesses | None:
 
 def _staged_by_halfway(pid: int, root: Path) -> frozenset[int]:
     """Inodes of what an attempt has staged; none unless its process writes into an hour that is not its first one."""
-    folders = {path.parent for path in _open_files(pid) if root in path.parents and "hours" in path.parts}
+    folders = {path.parent for path in _open_files(pid, root) if "hours" in path.parts}
     staged = [path for path in folders if path.relative_to(root).parts[0].startswith(".compacting-")]
     halfway = [path.parents[1] for path in staged if len(list(path.parents[1].glob("*/*"))) > 1]
     return frozenset(file.stat().st_ino for hours in halfway for file in hours.glob("*/*/*"))
 
 
-def _open_files(pid: int) -> list[Path]:
-    found: list[Path] = []
-    with contextlib.suppress(OSError):  # it has ended meanwhile
-        for descriptor in (PROC / str(pid) / "fd").iterdir():
+def _open_files(pid: int, root: Path) -> list[Path]:
+    """Those below the root. As text, because a JVM has hundreds of others: with a path for each, a look took longer
+    than the pause after it."""
+    found: list[str] = []
+    with contextlib.suppress(OSError), os.scandir(PROC / str(pid) / "fd") as descriptors:  # it has ended meanwhile
+        for descriptor in descriptors:
             with contextlib.suppress(OSError):  # it was closed meanwhile
-                found.append(descriptor.readlink())
-    return found
+                found.append(os.readlink(descriptor))  # noqa: PTH115 -- see above
+    return [Path(name) for name in found if name.startswith(f"{root}/")]
 
 
 def _tree(root: int) -> list[int]:
