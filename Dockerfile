@@ -8,7 +8,7 @@
 #   docker build --build-arg PYTHON_IMAGE=python:3.13-slim-bookworm@sha256:... -t kafka-lag-adapter:0.1.0 .
 ARG PYTHON_IMAGE=python:3.13-slim-bookworm
 
-# Packages before code: a change of code leaves these two stages as they are.
+# Packages before code: a change of code leaves the stages named `packages` as they are.
 FROM ${PYTHON_IMAGE} AS packages
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 # The environment holds no pip: nothing is ever installed into a running container.
@@ -38,12 +38,14 @@ FROM packages-history AS build-history
 COPY --from=build /wheels /wheels
 RUN python -m pip --python /opt/venv/bin/python install --no-index --no-deps --find-links /wheels kafka-lag-adapter
 
-FROM ${PYTHON_IMAGE} AS spark
+FROM ${PYTHON_IMAGE} AS packages-spark
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 RUN apt-get update && apt-get install -y --no-install-recommends openjdk-17-jre-headless && rm -rf /var/lib/apt/lists/*
 RUN python -m venv --without-pip /opt/venv
 COPY requirements/spark.txt requirements/spark.txt
 RUN python -m pip --python /opt/venv/bin/python install --require-hashes -r requirements/spark.txt
+
+FROM packages-spark AS spark
 COPY --from=build /wheels /wheels
 RUN python -m pip --python /opt/venv/bin/python install --no-index --no-deps --find-links /wheels kafka-lag-adapter
 ENV PATH=/opt/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 TZ=UTC SPARK_LOCAL_IP=127.0.0.1 KAFKA_LAG_REPORT_CDS=/opt/cds

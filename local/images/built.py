@@ -29,7 +29,7 @@ BASE_PACKAGES = (
 """What the slim image of Python has beside Debian's smallest system."""
 BASE_NEEDS_BYTES = 300 * 1024**2
 IDS, SOURCES = "ids.json", "sources"
-TARGETS = ("packages", "packages-history", "build", "build-history", "", "history", "spark")
+TARGETS = ("packages", "packages-history", "packages-spark", "build", "build-history", "", "history", "spark")
 """Of the Dockerfile; the empty one is what is built without --target. A tag for each stage keeps its layers."""
 EXECUTORS = "executors"
 COPY_WHEEL = 'cp "$(BUILDAH mount "$1")"/wheels/*.whl "$2"'
@@ -148,7 +148,8 @@ def _build_executors(ids: Mapping[str, str], mounts: Sequence[str], home: Path) 
     files = _container_of(ids["build"])
     run_step("taking the wheel", ["unshare", "--mount", "sh", "-c", script, "sh", files, str(context)], home / "log")
     base = f"localhost/{dockerfile.split()[1]}"
-    options = ["--file", str(SPARK_FILE), "--build-arg", f"REPORT={ids['spark']}"]
+    # Without our code, or each change of it would have the executors' packages installed again.
+    options = ["--file", str(SPARK_FILE), "--build-arg", f"PACKAGES={ids['packages-spark']}"]
     _bud("building the stand-in for Spark's image", base, options, mounts, context, home / "log")
     name = f"localhost/kafka-lag-adapter:{EXECUTORS}"
     _bud("building the image for executors", name, [], mounts, context, home / "log")
