@@ -15,10 +15,11 @@ from adapter.verdicts.assignment import Sharing
 from adapter.verdicts.courses import Course
 from adapter.verdicts.demands import Demand, Promise
 from adapter.verdicts.owners import Assignor
-from adapter.verdicts.required import Basis, following_a_rise, required
+from adapter.verdicts.required import Basis, following_a_rise, need_of, required
 from adapter.verdicts.simulation.consumers import Consumers
 from adapter.verdicts.simulation.plant import Plant
 from adapter.verdicts.waits import beyond_flight
+from adapter.verdicts.whole_partitions import read_by
 from tests.support.arriving import arriving
 from tests.support.demands import PROMISE, demand
 
@@ -35,6 +36,26 @@ def zipf(exponent: float, total: float, partitions: int = 40) -> list[float]:
     return [total * weight / sum(weights) for weight in weights]
 
 
+def parts_of(demand: Demand) -> list[range]:
+    """Returns the partitions of each topic, or all of them, as they are divided."""
+    sizes = demand.partitions if demand.sharing is Sharing.BY_TOPIC else (sum(demand.partitions),)
+    ends = [sum(sizes[: part + 1]) for part in range(len(sizes))]
+    return [range(end - size, end) for end, size in zip(ends, sizes, strict=True) if size]
+
+
+def read_plainly(demand: Demand, members: int) -> float:
+    """Returns the messages per second that so many members read of those that arrive."""
+    loads: dict[int, float] = defaultdict(float)
+    for part in parts_of(demand):
+        for place, partition in enumerate(part):
+            in_runs = place * min(members, len(part)) // len(part)
+            owner = in_runs if demand.sharing is Sharing.BY_TOPIC else place % members
+            if demand.owners is not None and members == demand.members:
+                owner = int(demand.owners[partition])
+            loads[owner] += float(demand.arriving[partition])
+    return sum(min(load, demand.capacity) for owner, load in loads.items() if owner >= 0)
+
+
 def plainly(demand: Demand, seconds: float) -> int:
     """The number of members without any before, by trying all numbers. `seconds`: in which what waits is worked off."""
     rates, capacity = demand.arriving.tolist(), demand.capacity
@@ -43,27 +64,14 @@ def plainly(demand: Demand, seconds: float) -> int:
     carried = [min(rate, capacity) for rate in rates]
     drains = [min(waits / seconds, max(capacity - rate, 0)) for rate, waits in zip(rates, demand.beyond, strict=True)]
     by_rates: int = max(math.ceil((sum(carried) + sum(drains)) / (capacity * 0.9) - 1e-9), 1)
-    is_by_topic = demand.sharing is Sharing.BY_TOPIC
-    sizes = demand.partitions if is_by_topic else (sum(demand.partitions),)
-    ends = [sum(sizes[: part + 1]) for part in range(len(sizes))]
-    parts = [range(end - size, end) for end, size in zip(ends, sizes, strict=True) if size]
+    parts = parts_of(demand)
     most: int = max(map(len, parts))
 
     def shares(members: int) -> list[int]:
         return [math.ceil(len(part) / members) for part in parts]
 
-    def owner(members: int, part: range, partition: int) -> int:
-        if demand.owners is not None and members == demand.members:
-            return int(demand.owners[partition])
-        place = partition - part.start
-        return place * min(members, len(part)) // len(part) if is_by_topic else place % members
-
     def gain(members: int) -> float:
-        loads: dict[int, float] = defaultdict(float)
-        for part in parts:
-            for partition in part:
-                loads[owner(members, part, partition)] += rates[partition]
-        return sum(min(load, capacity) for load in loads.values()) - 0.25 * capacity * members
+        return read_plainly(demand, members) - 0.25 * capacity * members
 
     means = [sum(carried[partition] for partition in part) / len(part) for part in parts]
     useful = [number for number in range(1, most + 1) if number == 1 or shares(number) != shares(number - 1)]
@@ -111,6 +119,15 @@ def demands_of_all_kinds(draw: st.DrawFn) -> Demand:
 @given(demands_of_all_kinds())
 def test_the_number_is_that_of_plain_python(known: Demand) -> None:
     assert number(known) == plainly(known, 65.0)
+
+
+@given(demands_of_all_kinds(), st.integers(1, 12))
+def test_each_member_reads_its_own_partitions(known: Demand, members: int) -> None:
+    sizes = list(map(len, parts_of(known)))
+    owners = [] if known.owners is None else known.owners.tolist()
+    read = read_by(need_of(known, PROMISE), members, 1.0, known.arriving.tolist(), owners, sizes, [0.0] * 60)
+
+    assert read == pytest.approx(read_plainly(known, members))
 
 
 @given(rates)
@@ -222,6 +239,21 @@ def test_the_assignment_that_is_there_counts_where_it_is_known() -> None:
 
     assert number(demand(rates, members=2, owners=good)) == 2
     assert number(demand(rates, members=2, owners=bad)) == 4
+
+
+def test_the_members_that_are_there_are_as_good_a_number_as_others_where_their_assignment_is() -> None:
+    """In turns, 2 members read 120 messages/s, and 4 read all 180, which 3 do by the real assignment. By the second
+    one, these leave 25 messages/s, which is as much as one more member must read."""
+    rates, less = [90.0, 10.0, 70.0, 10.0], [90.0, 15.0, 65.0, 10.0]
+
+    assert number(demand(rates)) == 4
+    assert number(demand(rates, members=3, owners=np.array([0, 1, 2, 1]))) == 3
+    assert number(demand(less, members=3, owners=np.array([0, -1, 1, -1]))) == 3
+
+
+def test_a_member_that_has_no_partition_reads_none() -> None:
+    assert number(demand([50.0, 1.0, 1.0, 1.0], members=1, owners=np.zeros(4, int))) == 1
+    assert number(demand([50.0, 1.0, 1.0, 1.0], members=1, owners=np.full(4, -1))) == 2
 
 
 def test_an_assignment_of_more_members_than_were_counted_counts_as_it_is() -> None:
