@@ -180,6 +180,7 @@ class Ruled:
         self.changes: Counts = np.zeros(len(lanes), np.int64)
         self._controllers = Controllers(_hpas(lanes), flags, sync_compiled)
         self._rows = max(len(hpa.metrics) for hpa in _hpas(lanes))
+        self._reads_ready = any(map(_reads_ready, _hpas(lanes)))
         self._rules = tuple(_rules_of(lanes))
 
     def run(self, stretch: Stretch, plant: Plant, sight_of: SightOf) -> None:
@@ -194,13 +195,13 @@ class Ruled:
 
     def _sync(self, now: float, values: Milli) -> None:
         rows = np.repeat(values[np.newaxis], self._rows, axis=0)
-        ready = self._wanted_long(self._starts, now)
+        ready = self._wanted_long(self._starts, now) if self._reads_ready else self.replicas
         desired = self._controllers.sync(now, rows, self.replicas, self.replicas, ready)
         self.changes += desired != self.replicas
         self.replicas = desired
-        self._joins, self._starts = (_with_room(delays, 1) for delays in (self._joins, self._starts))
-        for delays in (self._joins, self._starts):
-            want_all(delays, now, desired)
+        self._joins = _wanted(self._joins, now, desired)
+        if self._reads_ready:
+            self._starts = _wanted(self._starts, now, desired)
 
     def _wanted_long(self, delays: Delays, now: float) -> Counts:
         wanted = np.empty(len(self.replicas), np.int64)
@@ -240,6 +241,13 @@ def _delays(lanes: Sequence[Lane], step: float) -> tuple[Delays, Delays]:
 
 def _with_room(delays: Delays, more: int) -> Delays:
     return delays._replace(counts=make_room_for_counts(delays.windows, delays.counts, more))
+
+
+def _wanted(delays: Delays, now: float, replicas: Counts) -> Delays:
+    """Returns the delays with what is wanted now."""
+    delays = _with_room(delays, 1)
+    want_all(delays, now, replicas)
+    return delays
 
 
 class _Known:
