@@ -8,7 +8,7 @@ import numpy as np
 
 from adapter.columns import Flags, Indexes
 from adapter.records import records_of
-from adapter.verdicts.controllers import ControllerFlags, Controllers, Milli, hpas_of, sync_all, with_room
+from adapter.verdicts.controllers import ControllerFlags, Milli, hpas_of, sync_all, with_room
 from adapter.verdicts.hpa import Hpa
 from adapter.verdicts.recent import LOWEST, Counts, make_room_for_counts, windows_of
 from adapter.verdicts.simulation.compiled import kernel
@@ -178,12 +178,15 @@ class Ruled:
         self._joins, self._starts = _delays(lanes, flags.sync_seconds)
         self.replicas: Counts = np.array([lane.replicas for lane in lanes], np.int64)
         self.changes: Counts = np.zeros(len(lanes), np.int64)
-        self._controllers = Controllers(_hpas(lanes), flags, sync_compiled)
+        self._hpas = hpas_of(_hpas(lanes), flags)
         self._rows = max(len(hpa.metrics) for hpa in _hpas(lanes))
         self._reads_ready = any(map(_reads_ready, _hpas(lanes)))
         self._rules = tuple(_rules_of(lanes))
 
     def run(self, stretch: Stretch, plant: Plant, sight_of: SightOf) -> None:
+        syncs = len(stretch.minutes) * len(stretch.begins(0))
+        self._hpas = with_room(self._hpas, syncs)
+        self._joins, self._starts = (_with_room(delays, syncs) for delays in (self._joins, self._starts))
         for place, minute in enumerate(stretch.minutes):
             known = self._known.at(range(minute, minute + 1))[0]
             plant.begin(stretch.arriving, place)
@@ -196,12 +199,13 @@ class Ruled:
     def _sync(self, now: float, values: Milli) -> None:
         rows = np.repeat(values[np.newaxis], self._rows, axis=0)
         ready = self._wanted_long(self._starts, now) if self._reads_ready else self.replicas
-        desired = self._controllers.sync(now, rows, self.replicas, self.replicas, ready)
+        desired = np.empty(len(ready), np.int64)
+        sync_compiled(now, self._hpas, rows, self.replicas, self.replicas, ready, desired)
         self.changes += desired != self.replicas
         self.replicas = desired
-        self._joins = _wanted(self._joins, now, desired)
+        want_all(self._joins, now, desired)
         if self._reads_ready:
-            self._starts = _wanted(self._starts, now, desired)
+            want_all(self._starts, now, desired)
 
     def _wanted_long(self, delays: Delays, now: float) -> Counts:
         wanted = np.empty(len(self.replicas), np.int64)
@@ -241,13 +245,6 @@ def _delays(lanes: Sequence[Lane], step: float) -> tuple[Delays, Delays]:
 
 def _with_room(delays: Delays, more: int) -> Delays:
     return delays._replace(counts=make_room_for_counts(delays.windows, delays.counts, more))
-
-
-def _wanted(delays: Delays, now: float, replicas: Counts) -> Delays:
-    """Returns the delays with what is wanted now."""
-    delays = _with_room(delays, 1)
-    want_all(delays, now, replicas)
-    return delays
 
 
 class _Known:
