@@ -247,8 +247,6 @@ def limit(
     return int(it.sign * chosen)
 
 
-Sync = Callable[[float, Hpas, Milli, Counts, Counts, Counts, Counts], None]
-"""`sync_all`, or the same compiled."""
 RULES: tuple[Callable[..., object], ...] = (
     sync_one,
     proposal,
@@ -265,14 +263,8 @@ RULES: tuple[Callable[..., object], ...] = (
 class Controllers:
     """Decides for all HPAs, one sync after another."""
 
-    def __init__(
-        self,
-        hpas: Sequence[Hpa],
-        flags: ControllerFlags = DEFAULT_FLAGS,
-        sync: Sync = sync_all,
-    ) -> None:
+    def __init__(self, hpas: Sequence[Hpa], flags: ControllerFlags = DEFAULT_FLAGS) -> None:
         self.hpas = hpas_of(hpas, flags)
-        self._sync = sync
 
     @property
     def scaled_to_zero(self) -> Flags:
@@ -288,7 +280,7 @@ class Controllers:
         `ready` are the replicas that the target should have, has, and has ready."""
         self.hpas = with_room(self.hpas, 1)
         desired = np.empty(len(spec), np.int64)
-        self._sync(now, self.hpas, values, spec, status, ready, desired)
+        sync_all(now, self.hpas, values, spec, status, ready, desired)
         return desired
 
 

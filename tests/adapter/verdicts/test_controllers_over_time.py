@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from adapter.verdicts.controllers import Controllers, Sync, sync_all
+from adapter.verdicts.controllers import DEFAULT_FLAGS, Controllers, hpas_of, with_room
 from adapter.verdicts.hpa import Hpa
 from adapter.verdicts.simulation.scalers import sync_compiled
 from tests.support.hpas import external, hpa, rules
@@ -51,14 +51,14 @@ def test_compiled_controllers_decide_as_plain_ones_do() -> None:
     values = 1000.0 * random.integers(0, 60, (300, 2, 3))
     values[random.random(values.shape) < 0.1] = np.nan
 
-    plain, compiled = _run(hpas, values), _run(hpas, values, sync_compiled)
+    plain, compiled = _run(hpas, values), _run_compiled(hpas, values)
 
     assert plain.tolist() == compiled.tolist()
     assert all(len(set(column)) > 1 for column in plain.T.tolist())
 
 
-def _run(hpas: Sequence[Hpa], values: np.ndarray, sync: Sync = sync_all) -> np.ndarray:
-    controllers, replicas = Controllers(hpas, sync=sync), np.ones(len(hpas), np.int64)
+def _run(hpas: Sequence[Hpa], values: np.ndarray) -> np.ndarray:
+    controllers, replicas = Controllers(hpas), np.ones(len(hpas), np.int64)
     wanted = []
     for step, row in enumerate(values):
         replicas = controllers.sync(
@@ -66,3 +66,11 @@ def _run(hpas: Sequence[Hpa], values: np.ndarray, sync: Sync = sync_all) -> np.n
         )
         wanted.append(replicas)
     return np.array(wanted)
+
+
+def _run_compiled(hpas: Sequence[Hpa], values: np.ndarray) -> np.ndarray:
+    of, wanted = with_room(hpas_of(hpas, DEFAULT_FLAGS), len(values)), np.ones((len(values) + 1, len(hpas)), np.int64)
+    for step, row in enumerate(values):
+        before = wanted[step]
+        sync_compiled(15.0 * step, of, row, before, before, before, wanted[step + 1])
+    return wanted[1:]
