@@ -36,6 +36,8 @@ class Effort:
     history_flushes: int
     scaling_hours: int
     """That are simulated. Some of the events come after two hours."""
+    replay_minutes: int
+    """Of the history that HPAs are replayed on."""
 
 
 FULL = Effort(
@@ -61,6 +63,7 @@ FULL = Effort(
     history_partitions=(1_000, 10_000),
     history_flushes=24,
     scaling_hours=6,
+    replay_minutes=14 * 1440,
 )
 QUICK = Effort(
     settle_cycles=1,
@@ -85,4 +88,5 @@ QUICK = Effort(
     history_partitions=(100, 200),
     history_flushes=2,
     scaling_hours=1,
+    replay_minutes=60,
 )
