@@ -67,8 +67,10 @@ check: $(VENV)/installed ## format, lint, types, imports, manifests
 	@echo "check: format, lint, types, imports, manifests"
 	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --check .; exit 1; }
 	@$(BIN)/ruff check --quiet .
-	@# All checkouts share what it knows of files with the same content; a whole run takes it a minute and a half.
-	@mkdir -p $(KAFKA_LAG_ADAPTER_CACHE) && flock $(KAFKA_LAG_ADAPTER_CACHE)/mypy.lock $(BIN)/mypy --cache-dir $(KAFKA_LAG_ADAPTER_CACHE)/mypy
+	@# Without a cache, mypy takes a minute and a half. It compares files of another checkout by their content, so all
+	@# checkouts can share one, but no two runs may write to it at the same time.
+	@mkdir -p "$$KAFKA_LAG_ADAPTER_CACHE" && \
+		flock "$$KAFKA_LAG_ADAPTER_CACHE/mypy.lock" $(BIN)/mypy --cache-dir "$$KAFKA_LAG_ADAPTER_CACHE/mypy"
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m local.manifests.check
 
@@ -104,8 +106,9 @@ $(VENV)/installed: pyproject.toml requirements/uv.txt requirements/dev.txt
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --offline --require-hashes -r requirements/dev.txt 2>/dev/null || \
 		VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --require-hashes -r requirements/dev.txt
 	@# Compiled once here: where Python may not write bytecode, every process would compile its imports anew. Nothing imports
-	@# the packages' tests and kubernetes' second client, for asyncio, which are a third of all; files for another Python fail.
-	@$(BIN)/python -m compileall -qq -j 0 -x '/(tests|kubernetes/aio)/' $(VENV)/lib || true
+	@# the packages' tests or kubernetes' second client, for asyncio, which are a third of all the code. Some packages have
+	@# files for another Python, which cannot be compiled.
+	@$(BIN)/python -m compileall -qq -j 0 -x 'site-packages/(.*/)?(tests|kubernetes/aio)/' $(VENV)/lib || true
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@# Where an index sends no validators, each installation keeps another build of pyspark, of 0.9 GB.
 	@$(BIN)/uv cache prune --quiet
