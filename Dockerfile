@@ -8,7 +8,7 @@
 #   docker build --build-arg PYTHON_IMAGE=python:3.13-slim-bookworm@sha256:... -t kafka-lag-adapter:0.1.0 .
 ARG PYTHON_IMAGE=python:3.13-slim-bookworm
 
-# Packages before code: a change of code leaves the stages named `packages` as they are.
+# Packages before code: a change of code leaves the stages whose names begin with `packages` as they are.
 FROM ${PYTHON_IMAGE} AS packages
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 # The environment holds no pip: nothing is ever installed into a running container.

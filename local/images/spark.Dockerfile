@@ -1,4 +1,4 @@
-# Stands in for Spark's own image where there is no registry of images: Java and Spark from the report's image, the user of
+# Stands in for Spark's own image where there is no registry of images: Java and Spark as in the report's image, the user of
 # Spark's image, and a Python without any package. What is given as arguments is run, as that image's entrypoint does it.
 ARG PACKAGES
 FROM ${PACKAGES}
