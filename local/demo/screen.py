@@ -36,6 +36,7 @@ STATE_NEEDS_BYTES = 500 * 1000**2
 COLUMNS = "{:<9} {:<8} {:<19} {:<19} {:<8} {:<8} {:<9} {:>6}"
 PROXY_PORT = 8001
 LOG_LINES = 15
+FAILURES = (RigError, KafkaError, urllib3.exceptions.HTTPError)
 INTERRUPTED = 128 + signal.SIGINT
 
 
@@ -49,7 +50,7 @@ def main() -> int:
                 return missing
             console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
             _show(_Screen(console), arguments.messages, has_gate=not arguments.activator)
-    except (RigError, KafkaError, urllib3.exceptions.HTTPError) as error:
+    except FAILURES as error:
         print(f"The demo failed: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -101,7 +102,7 @@ def _show(screen: _Screen, messages: int, *, has_gate: bool) -> None:
             stage, served = _start(screen, running, home, has_gate=has_gate)
             try:
                 _play(screen, stage, messages)
-            except RigError:
+            except FAILURES:
                 _say_ends_of_logs(screen, home)
                 raise
             _wait_for_the_reader(
