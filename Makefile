@@ -68,9 +68,9 @@ check: $(VENV)/installed ## format, lint, types, imports, manifests
 	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --check .; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@# Without a cache, mypy takes a minute and a half. It compares files of another checkout by their content, so all
-	@# checkouts can share one, but no two runs may write to it at the same time.
+	@# checkouts can share one, but no two runs may write to it at the same time. macOS has no flock.
 	@mkdir -p "$$KAFKA_LAG_ADAPTER_CACHE" && \
-		flock "$$KAFKA_LAG_ADAPTER_CACHE/mypy.lock" $(BIN)/mypy --cache-dir "$$KAFKA_LAG_ADAPTER_CACHE/mypy"
+		$(if $(shell command -v flock),flock "$$KAFKA_LAG_ADAPTER_CACHE/mypy.lock") $(BIN)/mypy --cache-dir "$$KAFKA_LAG_ADAPTER_CACHE/mypy"
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m local.manifests.check
 
