@@ -111,7 +111,8 @@ class Plant:
     def step(self, now: float, seconds: float, members: Counts) -> Messages:
         """Lets so many members of each group read for some seconds, until `now`. Returns what each group read."""
         read = np.empty(len(self._lanes))
-        step_all(self.groups, members, now, seconds, read)
+        # For an int, numba would compile the kernel once more.
+        step_all(self.groups, members, float(now), seconds, read)
         return read
 
     def longest_waiting(self) -> tuple[Messages, Messages]:
