@@ -63,7 +63,7 @@ def whole_partitions(
     # No smaller share than one partition exists.
     if even >= need.most or is_little_left(need, even, rates, arriving, owners, sizes, room):
         return even
-    return worthwhile(need, even, even == least, rates, arriving, owners, sizes, room)
+    return worthwhile(need, even, rates, arriving, owners, sizes, room)
 
 
 def evenly(need: Need, least: int, sizes: Column[int], means: Column[float]) -> int:
@@ -139,7 +139,6 @@ def held_at_most(arriving: Column[float], owners: Column[int], numbers: Column[f
 def worthwhile(
     need: Need,
     even: int,
-    is_least: bool,  # noqa: FBT001 - as compiled code calls it
     rates: Rates,
     arriving: Column[float],
     owners: Column[int],
@@ -147,13 +146,12 @@ def worthwhile(
     room: Column[float],
 ) -> int:
     """Returns the number from `even` on of whose members each reads enough that nobody would read without it. Of two
-    that are equally good, the smaller one counts, whatever the last digits of their sums are. `is_least`: whether fewer
-    than `even` would not be enough by the sum of the rates."""
+    that are equally good, the smaller one counts, whatever the last digits of their sums are."""
     share = WORTHWHILE * need.capacity
     read = read_by(need, even, rates.growth, arriving, owners, sizes, room)
     # More members read at most what these leave, so one more must be worth it at least.
     left = rates.carried - read
-    if left <= share or (is_least and is_uniform(rates, arriving)):
+    if left <= share:
         return even
     last = even + left / share + _ROUNDING
     best, most, number = even, rounded(read - share * even), next_number(even, sizes)
@@ -167,13 +165,6 @@ def worthwhile(
         if gain > most or (gain == most and need.members < best):
             best = need.members
     return best
-
-
-def is_uniform(rates: Rates, arriving: Column[float]) -> bool:
-    total = 0.0
-    for place in range(len(arriving)):
-        total += arriving[place] * rates.growth
-    return rates.largest * len(arriving) <= total + _ROUNDING
 
 
 def rounded(rate: float) -> int:
@@ -239,7 +230,6 @@ RULES: tuple[Callable[..., object], ...] = (
     is_little_left,
     held_at_most,
     worthwhile,
-    is_uniform,
     rounded,
     read_by,
     read_by_owners,

@@ -94,6 +94,13 @@ def test_of_two_numbers_that_are_equally_good_the_smaller_one_counts() -> None:
     assert number(demand([0.0, 0.0, 100.0, 1.9, 0.0, 0.0, 100.0, 64.8])) == 4
 
 
+def test_partitions_that_get_the_same_ask_for_more_members_where_one_member_has_all_of_them() -> None:
+    """As an assignor of the group's own may divide them."""
+    known = demand([50.0, 50.0, 50.0], members=2, owners=np.array([0, 0, 0]))
+
+    assert number(known) == plainly(known, 65.0) == 3
+
+
 @st.composite
 def demands_of_all_kinds(draw: st.DrawFn) -> Demand:
     """Of one topic or several, with or without owners. Two numbers of members that are equally good may be told apart
