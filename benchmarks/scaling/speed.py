@@ -32,8 +32,8 @@ HOW = (
     f"Two processes replay {GROUPS:,} groups of 6 to 48 partitions over {DAYS} days, {GROUPS_OF_A_TASK} at a time as a "
     "report's tasks do. The load follows the day, with noise, and needs up to half of all members. Each group has "
     f"{CANDIDATES} HPAs on the lag (three targets at which replicas settle, four windows), or one of them on "
-    "`required_replicas` instead. The time is that of the whole, with starting the processes, loading the compiled code "
-    "and making the loads."
+    "`required_replicas` instead. The time is that of the whole, with starting the processes, loading the compiled "
+    "code and making the loads."
 )
 
 
