@@ -3,7 +3,6 @@
 import gc
 import logging
 import os
-import resource
 import sys
 import threading
 from collections.abc import Iterator
@@ -44,8 +43,10 @@ def blocks() -> int:
 
 
 def resident_kilobytes() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() // 1024
+    """Without pages of files: those of libraries that other tests have used leave memory and come back by chance."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (kilobytes,) = (line.split()[1] for line in lines if line.startswith("RssAnon:"))
+    return int(kilobytes)
 
 
 @pytest.fixture
