@@ -70,7 +70,7 @@ def outcome_of(minutes: Minutes, question: Question) -> Outcome:
     ]
     past, *others = replayed(lanes)
     calibration, observed = calibration_of(minutes, question.seen, promised, question.windows, past)
-    courses = [as_served(minutes, result) for result in others]
+    courses = [as_served(minutes, consumers, result) for result in others]
     oracle, with_hpa, keda = (
         figures_of(course, minutes.is_known, promised, result.changes)
         for course, result in zip(courses, others, strict=True)

@@ -100,27 +100,29 @@ def calibration_of(
     members = members_of(minutes)
     observed = Courses(minutes.lag, minutes.wait_seconds, members)
     known, changes = minutes.is_known, int(np.count_nonzero(np.diff(members)))
-    was, again = (figures_of(it, known, promised, changes) for it in (observed, as_served(minutes, result)))
+    was, again = (figures_of(it, known, promised, changes) for it in (observed, as_served(minutes, consumers, result)))
     calibration = Calibration(consumers.capacity, windows, was, again, misfit="")
     shown = replace(observed, replicas=minutes.members_max)
     return replace(calibration, misfit=_misfit(calibration, minutes, consumers)), shown
 
 
-def as_served(minutes: Minutes, result: Replay) -> Courses:
+def as_served(minutes: Minutes, consumers: Consumers, result: Replay) -> Courses:
     """With the time between reading and committing, in which a message still waits as far as anybody can see."""
-    wait = result.wait_seconds.astype(float) + flights_of(minutes)
+    wait = result.wait_seconds.astype(float) + flights_of(minutes, consumers)
     return Courses(result.lag.astype(float), wait, result.replicas.astype(float))
 
 
-def flights_of(minutes: Minutes) -> Floats:
+def flights_of(minutes: Minutes, consumers: Consumers) -> Floats:
     """Returns the seconds between reading and committing, minute by minute."""
-    return np.where(np.nan_to_num(minutes.produced) > 0, in_flight_seconds(minutes), 0.0)
+    return np.where(np.nan_to_num(minutes.produced) > 0, in_flight_seconds(minutes, consumers), 0.0)
 
 
-def in_flight_seconds(minutes: Minutes) -> float:
-    """The lower quartile of the waits of busy minutes: what waits although members keep up."""
+def in_flight_seconds(minutes: Minutes, consumers: Consumers) -> float:
+    """The lower quartile of the waits of busy minutes: what waits although members keep up. It is no longer than
+    commits and samples explain: where members seldom keep up, that quartile is a backlog, which replays have anyway."""
     waits = minutes.wait_seconds[minutes.is_known & (minutes.produced > 0)]
-    return float(np.percentile(waits, 25)) if len(waits) else 0.0
+    longest = consumers.commit_seconds + consumers.interval_seconds
+    return min(float(np.percentile(waits, 25)), longest) if len(waits) else 0.0
 
 
 def figures_of(course: Courses, known: Flags, promised: float, changes: int) -> Figures:

@@ -5,6 +5,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from adapter.verdicts.simulation.consumers import Consumers
 from adapter.verdicts.simulation.replay import Replay
 from spark.figures.model import Flags, Floats
 from spark.trials.calibration import Figures, figures_from, flights_of
@@ -29,9 +30,9 @@ class Measure:
         self._lags = _Highest(len(flights), LAG_PERCENTILE)
 
     @classmethod
-    def of(cls, minutes: Minutes, promised: float) -> Self:
+    def of(cls, minutes: Minutes, consumers: Consumers, promised: float) -> Self:
         is_known = minutes.is_known
-        return cls(is_known, flights_of(minutes)[is_known], promised)
+        return cls(is_known, flights_of(minutes, consumers)[is_known], promised)
 
     def beside(self) -> "Measure":
         """Returns that of another replay of the same minutes."""

@@ -96,7 +96,7 @@ def _calibrated(
 def _measured_lanes(minutes: Minutes, question: Question) -> list[tuple[Lane, Measure]]:
     """Of the candidates, and of the HPA of KEDA's defaults."""
     lanes = lanes_with(minutes, question.consumers, (*question.candidates, keda_of(question.consumers)))
-    first = Measure.of(minutes, question.promised_seconds)
+    first = Measure.of(minutes, question.consumers, question.promised_seconds)
     return [(lane, first.beside()) for lane in lanes]
 
 
@@ -117,7 +117,8 @@ def _begun(minutes: Minutes, question: Question, past: Replay, oracle: Replay) -
 
 
 def _figures(minutes: Minutes, question: Question, result: Replay) -> Figures:
-    return figures_of(as_served(minutes, result), minutes.is_known, question.promised_seconds, result.changes)
+    course = as_served(minutes, question.consumers, result)
+    return figures_of(course, minutes.is_known, question.promised_seconds, result.changes)
 
 
 def cheapest(

@@ -22,7 +22,7 @@ def calibrated(minutes: Minutes) -> tuple[Calibration, Courses, Courses]:
     """Also what was observed, and what the replay made of it."""
     (result,) = replayed([as_they_were(minutes, CONSUMERS)])
     calibration, observed = calibration_of(minutes, CONSUMERS, 60.0, 100, result)
-    return calibration, observed, as_served(minutes, result)
+    return calibration, observed, as_served(minutes, CONSUMERS, result)
 
 
 def test_members_that_were_never_counted_are_named() -> None:
@@ -58,6 +58,17 @@ def test_members_that_are_slower_by_day_are_replayed_so() -> None:
 
     assert (known.misfit, known.error < 0.1) == ("", True)
     assert unknown.misfit != ""
+
+
+def test_a_group_that_never_keeps_up_is_reproduced_and_its_backlog_is_no_time_before_a_commit() -> None:
+    """Two members read 100/s of 120/s all day, so messages wait in every minute, and ever longer."""
+    behind = read_by(np.full(1440, 60 * 120.0), np.full(1440, 2.0), 50.0)
+    calibration, observed, again = calibrated(behind)
+    enough = replayed([replace(as_they_were(behind, CONSUMERS), members=np.full(1440, 3))])[0]
+
+    assert calibration.misfit == ""
+    assert again.wait_seconds[-1] == pytest.approx(observed.wait_seconds[-1], rel=0.05)
+    assert as_served(behind, CONSUMERS, enough).wait_seconds.max() < 30
 
 
 def unsteady() -> Minutes:
