@@ -1,5 +1,6 @@
 """Pure: what a group's replays showed -> the HPA that is recommended, or why there is none."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from zoneinfo import ZoneInfo
@@ -16,7 +17,7 @@ from spark.figures.model import Group
 from spark.tables.topic_parts import Names
 from spark.trials.calibration import Calibration, Figures
 from spark.trials.hpa_file import GivenHpa
-from spark.trials.trial import Question, Trial, Untried, cheapest
+from spark.trials.trial import NEARLY, Question, Trial, Untried, cheapest
 
 KEPT_ENOUGH = 0.95
 """Of the minutes; with less in the replay, the wait is not kept."""
@@ -93,15 +94,36 @@ def advised(draft: Draft, tried: Sequence[Tried], trial: Trial | Untried) -> Adv
     chosen = cheapest(
         [trial.candidates[at] for at in able], [hpa.reads for hpa in able.values()], KEPT_ENOUGH, CHANGES_A_DAY
     )
-    if chosen is None:
+    place = None if chosen is None else list(able)[chosen]
+    todays = _enough_today(tried, trial, math.inf if place is None else NEARLY * trial.candidates[place].replica_hours)
+    if todays is not None:
+        why = _why_todays(draft, tried[todays], trial.candidates[todays])
+        return _refused(draft, why, _compared(tried, trial, None))
+    if place is None:
         best = max(trial.candidates[at].kept_share for at in able)
         return _refused(draft, _why_none(draft, len(able), best), _compared(tried, trial, None))
-    place = list(able)[chosen]
     hpa, expected = able[place], trial.candidates[place]
     hpa = replace(hpa, down=replace(hpa.down, window_seconds=_window(draft, tried, trial, hpa)))
     asked = draft.findings if hpa.rule is None else _asking(draft.findings, APPLY_BOTH)
     findings = (*asked, *_many_changes(expected, draft))
     return Advice(draft.load, hpa, findings, expected, _compared(tried, trial, place), _lag_or(draft.hpa, hpa))
+
+
+def _enough_today(tried: Sequence[Tried], trial: Trial, most_hours: float) -> int | None:
+    """Returns the place of an HPA of today that keeps the wait, changes the replicas seldom enough, and costs so many
+    replica-hours at most."""
+    for at, (it, figures) in enumerate(zip(tried, trial.candidates, strict=True)):
+        is_good = figures.kept_share >= KEPT_ENOUGH and figures.changes_a_day <= CHANGES_A_DAY
+        if it.is_todays and is_good and figures.replica_hours <= most_hours:
+            return at
+    return None
+
+
+def _why_todays(draft: Draft, it: Tried, figures: Figures) -> str:
+    return (
+        f"Keep {it.name}: replayed over the group's own minutes, it keeps a wait of {draft.wait} in "
+        f"{formatting.share(figures.kept_share)} of them, and no other HPA does so at a noticeably lower cost."
+    )
 
 
 def _why_none(draft: Draft, number: int, best: float) -> str:

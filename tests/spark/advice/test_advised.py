@@ -169,15 +169,38 @@ def test_what_was_there_and_the_references_stand_beside_the_recommended_one() ->
     assert names == [TRIED[0].name, "as it was", "KEDA's defaults", "an oracle that knows the next minute"]
 
 
+def beside_todays(todays: Figures) -> Advice:
+    """All HPAs cost 100 replica-hours, but for the one that the group has today."""
+    tried = tried_of(DRAFT, [GivenHpa("mine.yaml", hpa(external(average="1000"), most=12))])
+    figures = [todays if it.is_todays else GOOD for it in tried]
+    return advised(DRAFT, tried, Trial(FITS, tuple(figures), keda=GOOD, oracle=GOOD))
+
+
 def test_the_hpa_of_today_stands_beside_what_was_there() -> None:
-    given = GivenHpa("mine.yaml", hpa(external(average="1000"), most=12))
-    tried = tried_of(DRAFT, [given])
-    trial = Trial(FITS, tuple([GOOD] * len(tried)), keda=GOOD, oracle=GOOD)
-    comparison = advised(DRAFT, tried, trial).replayed
+    comparison = beside_todays(replace(GOOD, replica_hours=103.0)).replayed
     assert comparison is not None
 
     assert comparison.lines[2].name == "your HPA (mine.yaml)"
     assert all(line.name != "your HPA (mine.yaml)" for line in comparison.others)
+
+
+@pytest.mark.parametrize("cost", [50.0, 100.0, 101.0])
+def test_an_hpa_of_today_that_keeps_the_wait_for_as_little_is_kept(cost: float) -> None:
+    advice = beside_todays(replace(GOOD, replica_hours=cost))
+
+    assert (advice.hpa.target.value, advice.expected) == (None, None)
+    assert advice.hpa.target.reason.startswith("Keep your HPA (mine.yaml): replayed over the group's own minutes,")
+    assert advice.replayed is not None
+    assert not any(line.is_recommended for line in (*advice.replayed.lines, *advice.replayed.others))
+
+
+@pytest.mark.parametrize(
+    "todays",
+    [LATE, replace(GOOD, changes_a_day=49.0), replace(GOOD, replica_hours=103.0)],
+    ids=["late", "restless", "dearer"],
+)
+def test_an_hpa_of_today_that_does_less_well_gives_way_to_another(todays: Figures) -> None:
+    assert beside_todays(todays).expected == GOOD
 
 
 @pytest.mark.parametrize("part", ["down after 3600", "metric replicas", "preset high inertia", "preset low inertia"])
