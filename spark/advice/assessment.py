@@ -22,6 +22,7 @@ from spark.trials.hpa_file import GivenHpa
 
 NO_HPAS: Mapping[Names, Sequence[GivenHpa]] = MappingProxyType({})
 STANDING_STILL = {"stuck", "lag_without_members"}
+ENDED = "ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,9 @@ class Standing:
 
     @property
     def attention(self) -> Finding | None:
-        """The worst finding, if it asks for attention."""
-        return self.advice.findings[0] if self.severity > Severity.NOTE else None
+        """The worst finding, if it asks for attention, or if it says that the group has ended."""
+        worst = next(iter(self.advice.findings), None)
+        return worst if worst and (worst.severity > Severity.NOTE or worst.code == ENDED) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ def _ended(group: Group, newest: np.datetime64 | None, zone: ZoneInfo) -> tuple[
         "the adapter cannot read them."
     )
     severity = Severity.WATCH if sum(lags) else Severity.NOTE
-    return (Finding("ended", severity, f"Ended on {since}", words, since=end),)
+    return (Finding(ENDED, severity, f"Ended on {since}", words, since=end),)
 
 
 def _standing(

@@ -15,7 +15,7 @@ from spark.advice.incidents.words import named, some_of
 from spark.figures import formatting
 from spark.figures.incidents import Happened, HotHours
 from spark.figures.model import Group, Periods, Still, TopicFigures, as_column, overlap
-from spark.figures.periods import between, last_hours, time_of
+from spark.figures.periods import NUMPY_HOUR, between, last_hours, time_of
 from spark.tables.layout import HOUR
 
 Rule = Callable[[Group, Load], Finding | None]
@@ -152,10 +152,18 @@ def falling_behind(group: Group, load: Load) -> Finding | None:
         "above its threshold.",
         _relief(group, load),
         is_cause=True,
-        since=time_of(hours.start[0]),
+        since=min(_behind_since(topic, hours.start[0]) for topic in behind),
         subject=named([topic.name for topic in behind]),
         evidence=_how_many(group.hours, len(hours)),
     )
+
+
+def _behind_since(topic: TopicFigures, otherwise: np.datetime64) -> datetime:
+    """Returns the beginning of the last hours without a break in which the median lag was above its threshold;
+    `otherwise`: that of none."""
+    above = topic.hours.lag_p50 > topic.above.threshold
+    hours = topic.hours.start[len(above) - int(np.argmin(np.append(above[::-1], False))) :]
+    return time_of(hours[0] if len(hours) else otherwise)
 
 
 def _relief(group: Group, load: Load) -> str:
@@ -182,19 +190,20 @@ def hot_partition(group: Group, load: Load, *, zone: ZoneInfo) -> Finding | None
         if told.any():
             larger = float(np.median(hours.skew[told] * hours.partitions[told]))
             if larger > times:
-                peak = float(hours.production_rate[told].max())
-                hottest, times = (topic, float(np.median(hours.skew[told])), peak), larger
+                rates = hours.production_rate[told]
+                recent = rates[hours.start[told] > group.hours.start[-1] - RECENT_HOURS * NUMPY_HOUR]
+                hottest, times = (topic, float(np.median(hours.skew[told])), rates.max(), recent.max(initial=0)), larger
     if hottest is None:
         return None
-    topic, largest, peak = hottest
-    beyond = load.capacity is not None and largest * peak > load.capacity.p95
+    topic, largest, peak, lately = hottest
+    beyond, beyond_now = (load.capacity is not None and largest * rate > load.capacity.p95 for rate in (peak, lately))
     moving = moving_hot(topic)
     if moving is not None:
         return _moving_hot(topic, moving, largest, zone)
     which = _hottest(topic)
     return Finding(
         Verdict.HOT_PARTITION,
-        Severity.URGENT if beyond else Severity.WATCH,
+        Severity.URGENT if beyond_now else Severity.WATCH,
         f"{which} gets {formatting.share(largest)} of the messages",
         f"Hot partition: {which[0].lower()}{which[1:]} gets {formatting.share(largest)} of the topic's messages, "
         f"{formatting.decimal(times)} times its fair share. Members carry whole partitions: "

@@ -155,14 +155,14 @@ def _refusal(group: Group, load: Load, findings: tuple[Finding, ...]) -> str:
         return TOO_LITTLE
     if any(it.code == Verdict.ABOVE_THRESHOLD and it.is_over for it in findings):
         return PAST
-    return _impossible(group, load, load.advised)
+    return _impossible(group, load)
 
 
-def _impossible(group: Group, load: Load, advised: float) -> str:
+def _impossible(group: Group, load: Load) -> str:
     """Why no number of replicas keeps the wait; empty: one may."""
     promised, commits = _promised_seconds(group, load), group.commit_seconds
     wait = _wait(group, promised)
-    if load.peak > load.most_members * advised:
+    if load.peak > load.most_members * _most_of_a_member(load):
         return (
             f"No HPA keeps a wait of {wait}: the busiest hour brought {formatting.rate(load.peak)}, more than the "
             f"{formatting.plural(load.most_members, 'member')} that can have a partition do."
@@ -174,6 +174,14 @@ def _impossible(group: Group, load: Load, advised: float) -> str:
             f"{_long_enough(commits)}."
         )
     return ""
+
+
+def _most_of_a_member(load: Load) -> float:
+    """In its fastest hour of the day, where hours differ: the replay knows which hour needs what."""
+    capacity = load.capacity
+    if capacity is None or not capacity.is_by_hour:
+        return load.per_member
+    return max(of_hour for of_hour in capacity.p25_by_hour if not math.isnan(of_hour))
 
 
 def _often_enough(promised: float) -> str:

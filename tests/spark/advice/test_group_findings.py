@@ -62,6 +62,8 @@ def begun_late() -> Periods:
 
 
 STUCK = changed(hours(lag=lambda _: 500), consumed=0.0)
+COOLER = hours(production=lambda hour: 10.0 if hour < 20 else 1.0, skew=0.9)
+"""In the last day, a member could do what the hot partition got."""
 ABOVE = Above(600, False, 9000, 48 * 3600, 3, 4000, None)
 
 
@@ -75,6 +77,7 @@ ABOVE = Above(600, False, 9000, 48 * 3600, 3, 4000, None)
         ("above_threshold", group("billing", dataclasses.replace(topic(), above=ABOVE)), Severity.WATCH),
         ("hot_partition", read(hours(skew=0.9)), Severity.WATCH),
         ("hot_partition", read(hours(skew=0.9), capacity=saturated(60, per_member=5)), Severity.URGENT),
+        ("hot_partition", read(COOLER, capacity=saturated(60, per_member=5)), Severity.WATCH),
         ("idle_members", read(hours(members_max=5), is_spread=False), Severity.WATCH),
         ("rewinds", read(hours(rewinds=1)), Severity.WATCH),
         ("skips", read(hours(skips=1)), Severity.WATCH),
@@ -98,6 +101,15 @@ def test_what_the_data_shows_is_said(code: str, of: Group, severity: Severity) -
     assert found.severity is severity
     assert found.words.endswith(".")
     assert bool(found.to_do) is (severity > Severity.NOTE or code == "incomplete")
+
+
+def test_a_group_falls_behind_since_its_lag_is_above_the_threshold_and_not_since_yesterday() -> None:
+    def behind(first: int) -> Group:
+        return read(changed(hours(lag=lambda hour: 900.0 * max(hour - first, 0)), consumed=18_000.0))
+
+    begun = [finding(behind(first), "falling_behind") for first in (0, 30)]
+
+    assert [it and it.since for it in begun] == [MONDAY + timedelta(hours=1), MONDAY + timedelta(hours=31)]
 
 
 @pytest.mark.parametrize(

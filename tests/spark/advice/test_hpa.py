@@ -49,6 +49,19 @@ def test_a_threshold_that_is_reached_sooner_than_the_wait_lowers_the_target() ->
     assert advice_for(waited(600, low)).hpa.target.value == 2200  # 50 x 55 / 1.2, to two digits
 
 
+def test_members_that_do_more_at_night_may_read_a_peak_of_the_night() -> None:
+    """Four of them do 400/s from 20:00 to 8:00, and 160/s by day."""
+    windows, rates = (6,) * 24, tuple(100.0 if hour >= 20 or hour < 8 else 40.0 for hour in range(24))
+    capacity = Capacity(144, 8640.0, 40.0, 70.0, 100.0, windows, rates, rates)
+
+    def refusal(most: float) -> str:
+        of = hours(production=lambda hour: most if hour % 24 == 2 else 40.0)
+        return draft_of(group("billing", topic(of=of), capacity=capacity), UTC).refusal
+
+    assert "more than the 4 members" not in refusal(300.0)
+    assert "more than the 4 members" in refusal(450.0)
+
+
 DAY = hours(production=lambda _: 40)
 
 

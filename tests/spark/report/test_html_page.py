@@ -40,6 +40,14 @@ def page(*groups: Group) -> str:
     return page_of(decided_on(report_data(*groups)))
 
 
+def test_a_group_that_has_ended_without_lag_is_said_to_have_ended() -> None:
+    said = page(group("gone", topic("x", hours())), group("other", topic("y", hours(number=60))))
+    (row,) = (row for row in said.split("<tr") if 'href="#group-gone"' in row)
+
+    assert "Ended on Wed 2026-06-03 02:00, with a lag of 0 messages" in row
+    assert "Nothing needs attention" not in row
+
+
 @pytest.fixture
 def a_page_each() -> Iterator[None]:
     """As if a single page could hold no group."""
