@@ -17,13 +17,12 @@ from adapter.records import Column
 from adapter.verdicts.assignment import UNKNOWN, Sharing, most_members
 from adapter.verdicts.courses import GROWN, Course, is_settled, judge, rate_of, watch
 from adapter.verdicts.demands import CALMING, Demand, Messages, Need, Promise, able_of, drain_of
-from adapter.verdicts.whole_partitions import rates_of, whole_partitions
+from adapter.verdicts.whole_partitions import ROUNDING, rates_of, whole_partitions
 
 CHANCE = 3.0
 """Standard deviations of a number of messages that come independently of one another."""
 QUICK_SECONDS, QUICK_CYCLES = 15.0, 2
 """A load that rises is seen over so many seconds or cycles, whichever is longer."""
-_ROUNDING = 1e-9
 _MOST = 2**31 - 1
 """Replicas that Kubernetes can count."""
 
@@ -173,7 +172,7 @@ def wanted_by(
     if not need.waits and rates.largest <= 0:
         return 0, _IDLE
     rate = rates.carried * (1 + need.pause_seconds / need.drain_seconds) + need.drain
-    by_rates = max(math.ceil(min(rate / (need.capacity * need.utilization) - _ROUNDING, _MOST)), 1)
+    by_rates = max(math.ceil(min(rate / (need.capacity * need.utilization) - ROUNDING, _MOST)), 1)
     by_partitions = by_rates
     if need.is_exclusive:
         by_partitions = whole_partitions(need, by_rates, rates, arriving, owners, sizes, room)

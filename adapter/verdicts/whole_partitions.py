@@ -15,7 +15,7 @@ from adapter.verdicts.demands import Need, able_of
 WORTHWHILE = 0.25
 """Beyond what the sum of the rates asks for, a member must read at least this share of its capacity that nobody would
 read without it. Otherwise one busy partition would ask for a member for every other one."""
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
 
 
 class Rates(NamedTuple):
@@ -70,7 +70,7 @@ def evenly(need: Need, least: int, sizes: Column[int], means: Column[float]) -> 
     """Returns the first number with which the member with most partitions reads them, if all of a part got the same;
     otherwise the largest."""
     members = min(least, need.most)
-    while members < need.most and load_of(members, sizes, means) - _ROUNDING > need.capacity:
+    while members < need.most and load_of(members, sizes, means) - ROUNDING > need.capacity:
         members = next_number(members, sizes)
     return members
 
@@ -116,7 +116,7 @@ def is_little_left(
         for part in range(len(sizes)):
             most += share_of(sizes[part], members)
     others, capacity = most * rates.second, need.capacity
-    left = min(rates.largest, capacity) + (most - 1) * rates.second - capacity + _ROUNDING * rates.carried
+    left = min(rates.largest, capacity) + (most - 1) * rates.second - capacity + ROUNDING * rates.carried
     return left <= WORTHWHILE * capacity and others <= capacity and most <= len(arriving)
 
 
@@ -153,7 +153,7 @@ def worthwhile(
     left = rates.carried - read
     if left <= share:
         return even
-    last = even + left / share + _ROUNDING
+    last = even + left / share + ROUNDING
     best, most, number = even, rounded(read - share * even), next_number(even, sizes)
     while number <= last:
         gain = rounded(read_by(need, number, rates.growth, arriving, owners, sizes, room) - share * number)

@@ -109,7 +109,7 @@ def main() -> None:
     if ending.wait(arguments.start_seconds):
         return
     with contextlib.ExitStack() as running:
-        # Opened first, so closed last: a consumer that closes tells its listener what it leaves.
+        # Opened first and so closed last: while the consumer closes, its listener still writes to them.
         waits, rebalances = (running.enter_context(_record(arguments.waits, kind)) for kind in ("waits", "rebalances"))
         consumer = running.enter_context(closing(_consumer(arguments)))
         # A member that joins before it knows its topic assigns itself nothing, and may never be heard of again.

@@ -190,13 +190,14 @@ def hot_partition(group: Group, load: Load, *, zone: ZoneInfo) -> Finding | None
         if told.any():
             larger = float(np.median(hours.skew[told] * hours.partitions[told]))
             if larger > times:
-                rates = hours.production_rate[told]
-                recent = rates[hours.start[told] > group.hours.start[-1] - RECENT_HOURS * NUMPY_HOUR]
-                hottest, times = (topic, float(np.median(hours.skew[told])), rates.max(), recent.max(initial=0)), larger
+                in_last_day = hours.start[told] > group.hours.start[-1] - RECENT_HOURS * NUMPY_HOUR
+                production = hours.production_rate[told]
+                peaks = production.max(), production[in_last_day].max(initial=0)
+                hottest, times = (topic, float(np.median(hours.skew[told])), peaks), larger
     if hottest is None:
         return None
-    topic, largest, peak, lately = hottest
-    beyond, beyond_now = (load.capacity is not None and largest * rate > load.capacity.p95 for rate in (peak, lately))
+    topic, largest, peaks = hottest
+    beyond, beyond_now = (load.capacity is not None and largest * peak > load.capacity.p95 for peak in peaks)
     moving = moving_hot(topic)
     if moving is not None:
         return _moving_hot(topic, moving, largest, zone)

@@ -107,7 +107,7 @@ class Groups(NamedTuple):
     partitions: Partitions
     """Of lanes (rows)."""
     table: Owners
-    """The owners of partitions (columns); `LaneRecord.first_row` tells whose."""
+    """The owners of partitions (columns) for each number of members; a lane's rows begin at its `first_row`."""
 
 
 class Arrivals(NamedTuple):

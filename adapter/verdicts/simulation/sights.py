@@ -120,8 +120,8 @@ def _find_views(
     groups: tuple[Indexes, Indexes, Seconds, Messages],
     views: tuple[Messages, Messages, Messages, Counts, Counts],
 ) -> None:
-    """Writes what is known of groups, of which there are the places in the plant and among the curves, the seconds
-    between samples, and the weights of their partitions (columns)."""
+    """Writes into `views` what the adapter would know of each group. `groups`: their places in the plant and among the
+    curves, the seconds between two samples, and the weights of their partitions (columns)."""
     lanes, members, partitions, _ = plants
     busiest, others = curves
     places, columns, intervals, weights = groups

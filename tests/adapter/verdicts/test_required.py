@@ -103,8 +103,8 @@ def test_partitions_that_get_the_same_ask_for_more_members_where_one_member_has_
 
 @st.composite
 def demands_of_all_kinds(draw: st.DrawFn) -> Demand:
-    """Of one topic or several, with or without owners. Two numbers of members that are equally good may be told apart
-    by the last digit of a sum, so that rates have few digits."""
+    """Of one topic or several, with or without owners. Rates have few digits: otherwise, the last digit of a sum could
+    decide between two numbers of members that are equally good."""
     partitions = draw(st.lists(st.integers(0, 12), min_size=1, max_size=4).filter(any))
     width = sum(partitions)
     rates, waits = (draw(st.lists(st.floats(0, most), min_size=width, max_size=width)) for most in (250, 50_000))
