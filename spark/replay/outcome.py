@@ -66,7 +66,7 @@ def outcome_of(minutes: Minutes, question: Question) -> Outcome:
     lanes = [
         as_they_were(minutes, question.seen),
         lane_of_oracle(minutes, consumers),
-        *lanes_with(minutes, consumers, (*question.candidates, keda_of(consumers))),
+        *lanes_with(minutes, consumers, (*question.candidates, keda_of(consumers)), question.shape),
     ]
     past, *others = replayed(lanes)
     calibration, observed = calibration_of(minutes, question.seen, promised, question.windows, past)

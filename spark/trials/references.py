@@ -12,12 +12,14 @@ from adapter.verdicts.simulation.consumers import Consumers
 from adapter.verdicts.simulation.scalers import LAG, Lane, RuleOf, Served
 from spark.figures.model import Floats
 from spark.trials.calibration import events_of, load_of, members_of
-from spark.trials.minutes import Minutes
+from spark.trials.minutes import Minutes, Shape
 
 KEDA_LAG, KEDA_MOST = 10, 100
 """`lagThreshold` and `maxReplicaCount` that KEDA assumes where a ScaledObject gives none."""
 
 
+LEAD = np.timedelta64(10, "m")
+"""Before the hours for which a schedule wants more replicas, it sets them."""
 TINY = 1e-9
 """The weight of no partition."""
 
@@ -30,6 +32,8 @@ class Candidate:
     served: Served = LAG
     rule: RuleOf | None = None
     """What it reads instead; None: `served`."""
+    least_by_hour: tuple[int, ...] | None = None
+    """Its least replicas in each hour of a `Shape`, from `LEAD` before it on; None: those of the HPA."""
 
 
 def served_by_lag(messages: int, partitions: int) -> Served:
@@ -37,7 +41,7 @@ def served_by_lag(messages: int, partitions: int) -> Served:
     return Served(most=float(messages * partitions), replica=float(messages))
 
 
-def lanes_with(minutes: Minutes, consumers: Consumers, candidates: Sequence[Candidate]) -> list[Lane]:
+def lanes_with(minutes: Minutes, consumers: Consumers, candidates: Sequence[Candidate], shape: Shape) -> list[Lane]:
     """Each begins with the members that were there."""
     load, events, is_known = load_of(minutes), events_of(minutes), ~np.isnan(minutes.lag)
     first = int(members_of(minutes)[0])
@@ -51,9 +55,17 @@ def lanes_with(minutes: Minutes, consumers: Consumers, candidates: Sequence[Cand
             served=it.served,
             rule=it.rule,
             events=events,
+            least=None if it.least_by_hour is None else _least(minutes, it.hpa, it.least_by_hour, shape),
         )
         for it in candidates
     ]
+
+
+def _least(minutes: Minutes, hpa: Hpa, by_hour: tuple[int, ...], shape: Shape) -> Counts:
+    """As a schedule sets `minReplicas`, minute by minute."""
+    column = np.array(by_hour, float)
+    now, soon = (shape.at(column, minutes.start + lead) for lead in (0 * LEAD, LEAD))
+    return np.nan_to_num(np.fmax(now, soon), nan=hpa.min_replicas).astype(np.int64)
 
 
 def lane_of_oracle(minutes: Minutes, consumers: Consumers) -> Lane:

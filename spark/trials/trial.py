@@ -95,7 +95,7 @@ def _calibrated(
 
 def _measured_lanes(minutes: Minutes, question: Question) -> list[tuple[Lane, Measure]]:
     """Of the candidates, and of the HPA of KEDA's defaults."""
-    lanes = lanes_with(minutes, question.consumers, (*question.candidates, keda_of(question.consumers)))
+    lanes = lanes_with(minutes, question.consumers, (*question.candidates, keda_of(question.consumers)), question.shape)
     first = Measure.of(minutes, question.consumers, question.promised_seconds)
     return [(lane, first.beside()) for lane in lanes]
 

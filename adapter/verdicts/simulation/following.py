@@ -91,15 +91,23 @@ class Ends(NamedTuple):
 
 @kernel
 def follow_all(
-    groups: Groups, of: Followers, arriving: Arrivals, is_known: Flags, times: Times, ends: Ends, first: int
+    groups: Groups,
+    of: Followers,
+    arriving: Arrivals,
+    is_known: Flags,
+    least: NDArray[np.int64],
+    times: Times,
+    ends: Ends,
+    first: int,
 ) -> None:
     """Takes all groups through some minutes, and writes what there is at their ends, from the column `first` on.
-    `is_known`: whether each HPA (columns) gets a value in each minute (rows)."""
+    `is_known`: whether each HPA (columns) gets a value in each minute (rows); `least`: its least replicas then."""
     minutes = len(is_known)
     syncs = len(times.ends) // minutes
     for at in range(len(groups.lanes)):
         for minute in range(minutes):
             begin_minute(groups, at, arriving, minute)
+            of.hpas.specs[at].least = least[minute, at]
             for sync in range(minute * syncs, (minute + 1) * syncs):
                 _follow(groups, of, at, is_known[minute, at], times, sync)
             ends.lag[at, first + minute] = served_lag(groups.lanes[at])

@@ -10,8 +10,8 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.columns import Indexes
 from adapter.verdicts.controllers import DEFAULT_FLAGS, ControllerFlags
+from adapter.verdicts.simulation.by_minute import ByMinute
 from adapter.verdicts.simulation.consumers import Consumers, Messages
 from adapter.verdicts.simulation.following import Ends
 from adapter.verdicts.simulation.load import MINUTE, Curves, arrived_in
@@ -218,23 +218,14 @@ class _EventsOf:
         for at, lane in enumerate(lanes):
             if lane.events.partitions is not None:
                 self.growing.setdefault(lane.events.partitions[1], []).append(at)
-        self._columns = {
-            name: _columns([getattr(lane.events, name) for lane in lanes], np.full(minutes, usual))
-            for name, usual in (("capacity", 1.0), ("stopped_seconds", 0.0), ("replaced", 0.0))
-        }
+        self._columns: dict[str, ByMinute[np.float64]] = {}
+        for name, usual in (("capacity", 1.0), ("stopped_seconds", 0.0), ("replaced", 0.0)):
+            otherwise, given = np.full(minutes, usual), [getattr(lane.events, name) for lane in lanes]
+            self._columns[name] = ByMinute([otherwise if column is None else column for column in given])
 
     def at(self, name: str, minutes: range) -> Messages:
         """Returns what happens of this kind to all lanes (columns) in some minutes (rows)."""
-        columns, of = self._columns[name]
-        return columns[minutes.start : minutes.stop].take(of, axis=1)
-
-
-def _columns(each: Sequence[Messages | None], usual: Messages) -> tuple[Messages, Indexes]:
-    """Returns the columns that differ, and which one each lane has."""
-    of = [usual if column is None else column for column in each]
-    columns = {id(column): column for column in of}
-    places = {key: place for place, key in enumerate(columns)}
-    return np.stack(list(columns.values()), axis=1), np.array([places[id(column)] for column in of], np.intp)
+        return self._columns[name].at(minutes)
 
 
 def _key(lane: Lane) -> tuple[int, int, int]:

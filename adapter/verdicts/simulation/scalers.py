@@ -11,6 +11,7 @@ from adapter.records import records_of
 from adapter.verdicts.controllers import ControllerFlags, Milli, hpas_of, sync_all, with_room
 from adapter.verdicts.hpa import Hpa
 from adapter.verdicts.recent import LOWEST, Counts, make_room_for_counts, windows_of
+from adapter.verdicts.simulation.by_minute import ByMinute
 from adapter.verdicts.simulation.compiled import kernel
 from adapter.verdicts.simulation.consumers import Consumers, Messages
 from adapter.verdicts.simulation.following import (
@@ -76,6 +77,8 @@ class Lane:
     rule: RuleOf | None = None
     """What is served instead of `served`."""
     events: Events = NO_EVENTS
+    least: Counts | None = None
+    """The HPA's least replicas in each minute, where a schedule changes them; None: the HPA's own at all times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,7 @@ class Following:
     """The replicas of HPAs on the lag: each becomes a member some time after it is wanted, and leaves at once."""
 
     def __init__(self, lanes: Sequence[Lane], flags: ControllerFlags) -> None:
-        self._known = _Known(lanes)
+        self._known, self._least = _known(lanes), _least(lanes)
         periods = [[getattr(lane.consumers, name) for lane in lanes] for name in ("commit_seconds", "interval_seconds")]
         self._periods, places = np.unique(periods, return_inverse=True)
         it = records_of(FollowerRecord, len(lanes))
@@ -166,15 +169,15 @@ class Following:
             joins=_with_room(of.joins, len(ends)),
             starts=_with_room(of.starts, len(ends)),
         )
-        known = self._known.at(stretch.minutes)
-        follow_all(plant.groups, of, stretch.arriving, known, times, stretch.ends, stretch.first)
+        known, least = self._known.at(stretch.minutes), self._least.at(stretch.minutes)
+        follow_all(plant.groups, of, stretch.arriving, known, least, times, stretch.ends, stretch.first)
 
 
 class Ruled:
     """The replicas of HPAs on other metrics than the lag. They join and leave as in `Following`."""
 
     def __init__(self, lanes: Sequence[Lane], flags: ControllerFlags) -> None:
-        self._known = _Known(lanes)
+        self._known, self._least = _known(lanes), _least(lanes)
         self._joins, self._starts = _delays(lanes, flags.sync_seconds)
         self.replicas: Counts = np.array([lane.replicas for lane in lanes], np.int64)
         self.changes: Counts = np.zeros(len(lanes), np.int64)
@@ -188,7 +191,9 @@ class Ruled:
         self._hpas = with_room(self._hpas, syncs)
         self._joins, self._starts = (_with_room(delays, syncs) for delays in (self._joins, self._starts))
         for place, minute in enumerate(stretch.minutes):
-            known = self._known.at(range(minute, minute + 1))[0]
+            known, self._hpas.specs["least"] = (
+                column.at(range(minute, minute + 1))[0] for column in (self._known, self._least)
+            )
             plant.begin(stretch.arriving, place)
             for begin in stretch.begins(place):
                 now = begin + stretch.step
@@ -247,21 +252,19 @@ def _with_room(delays: Delays, more: int) -> Delays:
     return delays._replace(counts=make_room_for_counts(delays.windows, delays.counts, more))
 
 
-class _Known:
-    """In which minutes each HPA gets a value."""
+def _known(lanes: Sequence[Lane]) -> ByMinute[np.bool_]:
+    """Returns in which minutes each HPA gets a value."""
+    always = np.ones(len(lanes[0].load.produced), np.bool_)
+    return ByMinute([always if lane.lag_is_known is None else lane.lag_is_known for lane in lanes])
 
-    def __init__(self, lanes: Sequence[Lane]) -> None:
-        always = np.ones(len(lanes[0].load.produced), np.bool_)
-        of = [always if lane.lag_is_known is None else lane.lag_is_known for lane in lanes]
-        columns = {id(known): known for known in of}
-        places = {key: place for place, key in enumerate(columns)}
-        self._of: Indexes = np.array([places[id(known)] for known in of], np.intp)
-        self._columns: Flags = np.stack(list(columns.values()), axis=1)
 
-    def at(self, minutes: range) -> Flags:
-        """Returns a row for each minute, with all HPAs."""
-        known: Flags = self._columns[minutes.start : minutes.stop].take(self._of, axis=1)
-        return known
+def _least(lanes: Sequence[Lane]) -> ByMinute[np.int64]:
+    """Returns the least replicas of each HPA in each minute."""
+    own = [hpa.min_replicas for hpa in _hpas(lanes)]
+    usual = {least: np.full(len(lanes[0].load.produced), least, np.int64) for least in set(own)}
+    return ByMinute(
+        [usual[least] if lane.least is None else lane.least for lane, least in zip(lanes, own, strict=True)]
+    )
 
 
 def _rules_of(lanes: Sequence[Lane]) -> Iterator[tuple[Indexes, Rule]]:

@@ -1,11 +1,14 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from adapter.verdicts.owners import Assignor
 from adapter.verdicts.simulation.consumers import Consumers
+from adapter.verdicts.simulation.promised import Promised
 from adapter.verdicts.simulation.replay import replayed
 from adapter.verdicts.simulation.scalers import Served
+from spark.trials.minutes import Shape
 from spark.trials.references import foreseen, keda_of, lane_of_oracle, lanes_with
 from tests.support.history.minutes import read_by
 
@@ -13,10 +16,11 @@ DAY = np.arange(720)
 WAVE = read_by(60 * (100 + 80 * np.sin(DAY / 720 * 2 * np.pi)), np.full(720, 3.0), 50.0)
 """20/s to 180/s, read by three members that do 50/s each."""
 CONSUMERS = Consumers(50.0, (12,), Assignor.UNIFORM, interval_seconds=10.0)
+EVEN = Shape(WAVE.start[::60], np.full(12, 1 / 12))
 
 
 def test_the_oracle_lets_hardly_anything_wait_and_costs_less_than_kedas_defaults() -> None:
-    (keda,) = lanes_with(WAVE, CONSUMERS, [keda_of(CONSUMERS)])
+    (keda,) = lanes_with(WAVE, CONSUMERS, [keda_of(CONSUMERS)], EVEN)
     oracle, of_keda = replayed([lane_of_oracle(WAVE, CONSUMERS), keda])
 
     assert np.percentile(oracle.wait_seconds, 99) < 30
@@ -68,3 +72,16 @@ def test_kedas_hpa_is_served_no_more_lag_than_one_replica_for_each_partition_is_
 
     assert keda.served == Served(most=120.0)
     assert (keda.hpa.max_replicas, keda.hpa.behavior) == (100, None)
+
+
+@pytest.mark.parametrize("rule", [None, Promised(60.0)], ids=["lag", "promise"])
+def test_a_schedule_raises_the_least_replicas_ten_minutes_before_its_hours_and_lets_them_go_after(
+    rule: Promised | None,
+) -> None:
+    quiet = read_by(np.zeros(720), np.full(720, 1.0), 50.0)
+    of_keda = keda_of(CONSUMERS)
+    scheduled = replace(of_keda, rule=rule, least_by_hour=tuple(5 if 3 <= hour < 6 else 1 for hour in range(12)))
+    (replay,) = replayed(lanes_with(quiet, CONSUMERS, [scheduled], EVEN))
+
+    assert np.flatnonzero(replay.replicas == 5)[[0, -1]].tolist() == [170, 359]
+    assert set(replay.replicas[:170].tolist()) == set(replay.replicas[360:].tolist()) == {1}
