@@ -7,10 +7,19 @@ from zoneinfo import ZoneInfo
 
 from adapter.verdicts.causes import Verdict
 from adapter.verdicts.controllers import DEFAULT_FLAGS
-from spark.advice.candidates import CHANGES_A_DAY, TOO_LARGE, Tried, is_too_large, question_of, tried_of
+from spark.advice.candidates import (
+    CHANGES_A_DAY,
+    TOO_LARGE,
+    Tried,
+    candidate_of_preset,
+    is_too_large,
+    question_of,
+    tried_of,
+)
 from spark.advice.demand import Load
 from spark.advice.finding import Finding, Severity
 from spark.advice.hpa import Draft, draft_of
+from spark.advice.presets import Preset, presets_for
 from spark.advice.recommendation import Number, Recommendation, Target
 from spark.figures import formatting
 from spark.figures.model import Group
@@ -59,8 +68,8 @@ class Advice:
     """Of the recommended HPA; None where it has no target."""
     replayed: Comparison | None = None
     """None: nothing was replayed."""
-    draft: Recommendation | None = None
-    """The HPA that presets change; None where none is recommended."""
+    presets: tuple[Preset, ...] = ()
+    """All five."""
 
 
 def advice_for_all(
@@ -69,7 +78,7 @@ def advice_for_all(
     """`ask` has the candidates replayed; `given`: the HPAs that groups have today."""
     drafts = [draft_of(group, zone) for group in groups]
     tried = [tried_of(draft, given.get(key_of(draft.group), ())) for draft in drafts]
-    questions = [question_of(draft, each, zone) for draft, each in zip(drafts, tried, strict=True)]
+    questions = [question_of(draft, each) for draft, each in zip(drafts, tried, strict=True)]
     asked = {key_of(draft.group): it for draft, it in zip(drafts, questions, strict=True) if it is not None}
     answers = ask(asked) if asked else {}
     return [
@@ -106,7 +115,8 @@ def advised(draft: Draft, tried: Sequence[Tried], trial: Trial | Untried) -> Adv
     hpa = replace(hpa, down=replace(hpa.down, window_seconds=_window(draft, tried, trial, hpa)))
     asked = draft.findings if hpa.rule is None else _asking(draft.findings, APPLY_BOTH)
     findings = (*asked, *_many_changes(expected, draft))
-    return Advice(draft.load, hpa, findings, expected, _compared(tried, trial, place), _lag_or(draft.hpa, hpa))
+    presets = _presets(draft, hpa, tried, trial)
+    return Advice(draft.load, hpa, findings, expected, _compared(tried, trial, place), presets)
 
 
 def _enough_today(tried: Sequence[Tried], trial: Trial, most_hours: float) -> int | None:
@@ -140,14 +150,26 @@ def _why_none(draft: Draft, number: int, best: float) -> str:
     )
 
 
-def _lag_or(draft: Recommendation, hpa: Recommendation) -> Recommendation:
-    """The HPA with which presets are made: the draft, unless no lag is a target."""
-    return hpa if draft.target.value is None else draft
+def _presets(draft: Draft, hpa: Recommendation, tried: Sequence[Tried], trial: Trial) -> tuple[Preset, ...]:
+    """With what the replay showed. `hpa`: the recommended one, which they change where no lag is a target; such presets
+    are not replayed."""
+    if draft.hpa.target.value is None:
+        return presets_for(draft.group, draft.load, hpa, draft.zone)
+    return tuple(_judged(preset, tried, trial) for preset in draft.presets)
+
+
+def _judged(preset: Preset, tried: Sequence[Tried], trial: Trial) -> Preset:
+    candidate = candidate_of_preset(preset)
+    for it, figures in zip(tried, trial.candidates, strict=True):
+        if it.candidate == candidate:
+            fits = preset.looks_like_it and figures.kept_share >= KEPT_ENOUGH
+            return replace(preset, replayed=figures, fits=fits)
+    return preset
 
 
 def _refused(draft: Draft, why: str, comparison: Comparison | None) -> Advice:
     hpa = replace(draft.hpa, target=Target(None, why))
-    return Advice(draft.load, hpa, _without_hpa(draft, why), None, comparison)
+    return Advice(draft.load, hpa, _without_hpa(draft, why), None, comparison, draft.presets)
 
 
 def _why_untried(draft: Draft, trial: Untried) -> str:

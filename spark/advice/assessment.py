@@ -13,7 +13,7 @@ from adapter.verdicts.causes import Verdict
 from spark.advice.advised import Advice, Ask, advice_for_all
 from spark.advice.finding import Finding, Severity
 from spark.advice.hpa_files.hpa_manifest import file_names, hpa_yaml
-from spark.advice.presets import Preset, best_of, presets_for
+from spark.advice.presets import Preset, best_of
 from spark.figures import formatting
 from spark.figures.model import STALE_SECONDS, Group, Periods, ReportData, TopicFigures
 from spark.figures.periods import NUMPY_HOUR, silent_between, time_of
@@ -33,7 +33,6 @@ class Standing:
     called: str
     """Its name, with its cluster where there are several."""
     advice: Advice
-    presets: tuple[Preset, ...]
     fitting: Preset | None
     file: str
     """The name of its HPA's file, without folder and ending."""
@@ -159,13 +158,11 @@ def _standing(
         most = Severity.NOTE if ended else Severity.WATCH
         calmer = (replace(it, severity=min(it.severity, most)) for it in advice.findings)
         advice = replace(advice, findings=tuple(sorted((*ended, *calmer), key=lambda it: -it.severity)))
-    presets = presets_for(group, advice, data.zone, replace(advice, hpa=advice.draft) if advice.draft else None)
-    fitting = best_of(presets)
+    fitting = best_of(advice.presets)
     return Standing(
         group=group,
         called=called,
         advice=advice,
-        presets=presets,
         fitting=fitting,
         file=file,
         yaml=hpa_yaml(group, advice, fitting, file),

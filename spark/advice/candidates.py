@@ -12,7 +12,7 @@ from adapter.verdicts.simulation.consumers import Consumers
 from adapter.verdicts.simulation.promised import Promised
 from spark.advice.demand import USED_AT_MOST, Load, members_needed
 from spark.advice.hpa import JOIN_SECONDS, SETTLES, START_SECONDS, Draft, loop_delay, rounded
-from spark.advice.presets import constantly_high, high_inertia, low_inertia
+from spark.advice.presets import Preset
 from spark.advice.recommendation import LagPerReplica, Number, Promise, Recommendation, Target
 from spark.advice.replica_metrics import by_lag, by_promise
 from spark.advice.weekly_pattern import local_times
@@ -33,6 +33,8 @@ LOWER = (0.75, 0.5)
 """Of the target that the promised wait allows: those that are tried, too."""
 BUSIER = {50: "the median hour", 75: "an hour that is busier than three of four"}
 """Percentiles of the hours' production, for which minima are tried."""
+CHANGE_THE_HPA = ("low inertia", "high inertia", "constantly high")
+"""Presets that say how an HPA scales; the others say what people change in it, and when."""
 LONGER = (
     "Every candidate with a shorter window fails to keep the wait in the replay, changes the replicas more than "
     f"{CHANGES_A_DAY} times a day, or needs no fewer replica-hours."
@@ -63,16 +65,17 @@ def tried_of(draft: Draft, given: Sequence[GivenHpa] = ()) -> tuple[Tried, ...]:
         return ()
     return (
         *(Tried(name, _candidate(hpa, draft.group.partitions), hpa) for name, hpa in hpas),
+        *_scheduled(draft),
         _fixed(draft),
         *(_todays(draft, it) for it in given),
     )
 
 
-def question_of(draft: Draft, tried: Sequence[Tried], zone: ZoneInfo) -> Question | None:
-    """None: there is nothing to replay. `zone`: of the hours of the day."""
+def question_of(draft: Draft, tried: Sequence[Tried]) -> Question | None:
+    """None: there is nothing to replay."""
     if not tried or is_too_large(draft.group):
         return None
-    return asked_of(draft.group, draft.load, [it.candidate for it in tried], draft.promised, zone)
+    return asked_of(draft.group, draft.load, [it.candidate for it in tried], draft.promised, draft.zone)
 
 
 def is_too_large(group: Group) -> bool:
@@ -123,7 +126,7 @@ def _on_lag(draft: Draft) -> Iterator[tuple[str, Recommendation]]:
     if draft.hpa.target.value is None:
         return
     yield from ((named(hpa), hpa) for hpa in _variants(draft))
-    yield from _presets(draft)
+    yield from ((_as_preset(it), it.hpa) for it in draft.presets if it.name in CHANGE_THE_HPA)
     divided = by_lag(draft.hpa)
     yield named(divided), divided
 
@@ -176,10 +179,24 @@ def _larger_minima(draft: Draft) -> Iterator[Number]:
             )
 
 
-def _presets(draft: Draft) -> Iterator[tuple[str, Recommendation]]:
-    """Those that change how an HPA scales. A schedule and a backlog at the start are for people to set."""
-    for preset in (low_inertia(draft.group, draft), high_inertia(draft), constantly_high(draft)):
-        yield f"averageValue {formatting.count(preset.hpa.target.value)}, as the preset {preset.name}", preset.hpa
+def _scheduled(draft: Draft) -> Iterator[Tried]:
+    """Yields presets in which people change the minimum, where the data looks like their situation. Such a schedule is
+    theirs to set, so it is never recommended as an HPA."""
+    if draft.hpa.target.value is None:
+        return
+    for preset in draft.presets:
+        candidate = candidate_of_preset(preset)
+        if preset.name not in CHANGE_THE_HPA and preset.looks_like_it and candidate != Candidate(draft.hpa.spec):
+            yield Tried(_as_preset(preset), candidate)
+
+
+def candidate_of_preset(preset: Preset) -> Candidate:
+    """On the lag."""
+    return Candidate(preset.hpa.spec, least_by_hour=preset.least_by_hour)
+
+
+def _as_preset(preset: Preset) -> str:
+    return f"averageValue {formatting.count(preset.hpa.target.value)}, as the preset {preset.name}"
 
 
 def _todays(draft: Draft, given: GivenHpa) -> Tried:

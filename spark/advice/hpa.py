@@ -15,6 +15,7 @@ from spark.advice.capacity_words import advised_in_words, scatter_in_words
 from spark.advice.data_findings import DAY, findings_of
 from spark.advice.demand import HEADROOM, USED_AT_MOST, Load, load_of, members_needed, production_of
 from spark.advice.finding import LITTLE_DATA, Finding
+from spark.advice.presets import Preset, presets_for
 from spark.advice.recommendation import Behavior, Number, Recommendation, Target
 from spark.figures import formatting
 from spark.figures.model import Group
@@ -47,8 +48,15 @@ class Draft:
     findings: tuple[Finding, ...]
     hpa: Recommendation
     """On the lag."""
+    zone: ZoneInfo
+    """In which times are told, and of the hours of the day."""
     refusal: str = ""
     """Why no HPA at all can be recommended; empty: one may be, also where `hpa` has no target."""
+
+    @property
+    def presets(self) -> tuple[Preset, ...]:
+        """Those that change this HPA."""
+        return presets_for(self.group, self.load, self.hpa, self.zone)
 
     @property
     def promised(self) -> float:
@@ -71,7 +79,7 @@ class Draft:
 
 
 def draft_of(group: Group, zone: ZoneInfo) -> Draft:
-    """`zone`: in which times are told."""
+    """`zone`: in which times are told, and of the hours of the day."""
     load = load_of(group)
     findings = findings_of(group, load, zone)
     most = max_replicas(load, is_even=all(it.code != Verdict.HOT_PARTITION for it in findings))
@@ -83,7 +91,7 @@ def draft_of(group: Group, zone: ZoneInfo) -> Draft:
         up=scale_up(load, most.value),
         down=scale_down(load),
     )
-    return Draft(group, load, findings, hpa, refusal)
+    return Draft(group, load, findings, hpa, zone, refusal)
 
 
 def loop_delay(interval_seconds: float) -> float:

@@ -1,61 +1,70 @@
 """Pure: the five situations that people tune Kafka autoscalers for, each as concrete values for one group.
 
-A preset is the recommended HPA with the numbers that its situation asks for; `fits`: the data looks like it.
+A preset is an HPA with the numbers that its situation asks for. It fits where the data looks like this situation, and
+where it keeps the wait when it is replayed.
 """
 
+import math
 from dataclasses import dataclass, replace
-from typing import Protocol
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from spark.advice.demand import USED_AT_MOST, Load, members_needed
 from spark.advice.recommendation import Number, Recommendation
-from spark.advice.weekly_pattern import hours_in_words, week_of
+from spark.advice.weekly_pattern import hours_in_words, local_times, week_of
 from spark.figures import formatting
 from spark.figures.model import Group
+from spark.trials.calibration import Figures
 
 OFTEN = 0.6
 """The minimum explained variance of a pattern."""
 
 
-class Advised(Protocol):
-    """An HPA that presets change, and the load that it is for."""
-
-    @property
-    def load(self) -> Load: ...
-
-    @property
-    def hpa(self) -> Recommendation: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Preset:
     name: str
-    fits: bool
+    looks_like_it: bool
+    """Whether the data does."""
     why: str
     """What the data says for or against it."""
     hpa: Recommendation
     extra: str = ""
     """What an HPA alone cannot say."""
+    least_by_hour: tuple[int, ...] | None = None
+    """minReplicas in each hour of the group, where `extra` has it changed; None: that of the HPA."""
+    replayed: Figures | None = None
+    """None: it was not replayed."""
+    fits: bool = False
 
 
-def presets_for(group: Group, advice: Advised, zone: ZoneInfo, draft: Advised | None = None) -> tuple[Preset, ...]:
-    """All five, in the order of the names that operators know them by. `draft`: what those were replayed with that
-    change how an HPA scales, if that is not what is advised."""
-    replayed = draft or advice
+def presets_for(group: Group, load: Load, hpa: Recommendation, zone: ZoneInfo) -> tuple[Preset, ...]:
+    """All five, none of them replayed, in the order of the names that operators know them by. `hpa`: what they
+    change."""
     return (
-        low_inertia(group, replayed),
-        high_inertia(replayed),
-        known_peaks(group, advice, zone),
-        initial_load(group, advice),
-        constantly_high(replayed),
+        low_inertia(group, hpa),
+        high_inertia(load, hpa),
+        known_peaks(group, load, hpa, zone),
+        initial_load(group, load, hpa),
+        constantly_high(load, hpa),
     )
 
 
-def low_inertia(group: Group, advice: Advised) -> Preset:
+def replay_in_words(preset: Preset) -> str:
+    of = preset.replayed
+    if of is None:
+        return "It was not replayed."
+    kept = f"{formatting.share(of.kept_share)} of the minutes"
+    if not preset.fits and preset.looks_like_it:
+        return f"Replayed, it keeps the wait in {kept} only."
+    return (
+        f"Replayed, it keeps the wait in {kept}, with {formatting.plural(round(of.replica_hours), 'replica-hour')} and "
+        f"{formatting.plural(round(of.changes_a_day), 'change')} a day."
+    )
+
+
+def low_inertia(group: Group, hpa: Recommendation) -> Preset:
     """Short spikes that must be followed at once; replicas may come and go."""
-    hpa = advice.hpa
     above = max((topic.above for topic in group.topics), key=lambda it: np.nan_to_num(it.longest_seconds))
     short = above.episodes is not None and above.episodes >= 3 and above.longest_seconds <= 1800
     most = hpa.max_replicas.value
@@ -77,10 +86,9 @@ def low_inertia(group: Group, advice: Advised) -> Preset:
     )
 
 
-def high_inertia(advice: Advised) -> Preset:
+def high_inertia(load: Load, hpa: Recommendation) -> Preset:
     """Load that comes and goes while a rebalance is dear: hold what is there."""
-    dips = advice.load.dips
-    hpa = advice.hpa
+    dips = load.dips
     return Preset(
         "high inertia",
         dips >= 2,
@@ -100,9 +108,8 @@ def high_inertia(advice: Advised) -> Preset:
     )
 
 
-def known_peaks(group: Group, advice: Advised, zone: ZoneInfo) -> Preset:
+def known_peaks(group: Group, load: Load, hpa: Recommendation, zone: ZoneInfo) -> Preset:
     """Peaks that come by the clock: be there before them."""
-    load, hpa = advice.load, advice.hpa
     week = week_of(group.by_local_hour, zone)
     regular = week.explained >= OFTEN and week.days_seen >= 3
     peaks = week.peak_hours() if regular else ()
@@ -121,7 +128,13 @@ def known_peaks(group: Group, advice: Advised, zone: ZoneInfo) -> Preset:
         + (f", over {formatting.plural(week.days_seen, 'day')}." if week.days_seen else "."),
         hpa,
         extra=_schedule(peaks, floor if knows_capacity else None, hpa, zone),
+        least_by_hour=_in_hours(group, peaks, floor, hpa, zone) if floor > hpa.min_replicas.value else None,
     )
+
+
+def _in_hours(group: Group, peaks: tuple[int, ...], floor: int, hpa: Recommendation, zone: ZoneInfo) -> tuple[int, ...]:
+    otherwise = hpa.min_replicas.value
+    return tuple(floor if time.hour in peaks else otherwise for time in local_times(group.hours.start, zone))
 
 
 def _schedule(peaks: tuple[int, ...], floor: int | None, hpa: Recommendation, zone: ZoneInfo) -> str:
@@ -139,9 +152,8 @@ def _schedule(peaks: tuple[int, ...], floor: int | None, hpa: Recommendation, zo
     )
 
 
-def initial_load(group: Group, advice: Advised) -> Preset:
+def initial_load(group: Group, load: Load, hpa: Recommendation) -> Preset:
     """A backlog waits at the start, and is worked off once."""
-    hpa, load = advice.hpa, advice.load
     topic = max(group.topics, key=lambda it: it.lag.first if it.lag else 0.0)
     lag = topic.lag
     is_start = len(topic.hours_left) == len(topic.hours_known)
@@ -152,10 +164,12 @@ def initial_load(group: Group, advice: Advised) -> Preset:
         and lag.first >= 0.5 * lag.max
     )
     whole = max(1, load.most_members)
-    extra = ""
+    extra, least_by_hour = "", None
     is_backlog = lag is not None and lag.first > topic.above.threshold
     if lag is not None and is_backlog and load.advised is not None and not np.isnan(load.usual):
         spare = whole * load.advised - load.usual
+        if spare > 0:
+            least_by_hour = _at_first(group, math.ceil(lag.first / spare / 3600), whole, hpa.min_replicas.value)
         extra = (
             f"{formatting.plural(whole, 'member')} {'works' if whole == 1 else 'work'} off "
             f"{formatting.count(lag.first)} messages in about {formatting.duration(lag.first / spare)}."
@@ -182,12 +196,17 @@ def initial_load(group: Group, advice: Advised) -> Preset:
             ),
         ),
         extra,
+        least_by_hour,
     )
 
 
-def constantly_high(advice: Advised) -> Preset:
+def _at_first(group: Group, hours: int, whole: int, otherwise: int) -> tuple[int, ...]:
+    """All for so many hours, which is when the backlog is gone."""
+    return tuple(whole if at < hours else otherwise for at in range(len(group.hours)))
+
+
+def constantly_high(load: Load, hpa: Recommendation) -> Preset:
     """A load that hardly changes: keep what it needs, and let the HPA handle the rest."""
-    load, hpa = advice.load, advice.hpa
     high = float(np.percentile(load.production, 95))
     steady = len(load.production) >= 12 and high > 0 and load.off_peak >= OFTEN * high
     least = hpa.min_replicas

@@ -84,8 +84,16 @@ def _group(standing: Standing, report: Report) -> dict[str, Any]:
         "replay": standing.advice.replayed and _replay(standing.advice.replayed),
         "hpa_file": f"hpa/{standing.file}.yaml",
         "presets": [
-            {"name": it.name, "fits": it.fits, "why": _plain(it.why), "extra": _plain(it.extra), "hpa": _hpa(it.hpa)}
-            for it in standing.presets
+            {
+                "name": it.name,
+                "fits": it.fits,
+                "looks_like_it": it.looks_like_it,
+                "why": _plain(it.why),
+                "replayed": it.replayed and _figures(it.replayed),
+                "extra": _plain(it.extra),
+                "hpa": _hpa(it.hpa),
+            }
+            for it in standing.advice.presets
         ],
         "preset": row["preset"],
         "topics": [_topic(topic, of_topic, report) for topic, of_topic in zip(group.topics, rows, strict=True)],

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from spark.advice.advised import calibration_in_words, expected_in_words
 from spark.advice.assessment import Report, Standing
 from spark.advice.finding import Severity
+from spark.advice.presets import replay_in_words
 from spark.figures import formatting
 from spark.figures.newest import Newest, end_of, is_now, newest_of
 from spark.report.fields import OVERVIEW, numbers_of, replicas_of, since_of, steps_of, target_of, window_of
@@ -72,6 +73,7 @@ def environment_of(escape: Escape) -> Environment:
     environment.filters |= {
         "calibration": calibration_in_words,
         "expected": expected_in_words,
+        "replay": replay_in_words,
         "is_now": is_now,
         "lasted": _lasted,
         "newest": newest_of,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from spark.advice.advised import Advice, expected_in_words
 from spark.advice.hpa_files.adapter_settings import keys_of, metric_name, named_metric, rule_of
 from spark.advice.hpa_files.yaml_text import comment, quoted
-from spark.advice.presets import Preset
+from spark.advice.presets import Preset, replay_in_words
 from spark.advice.recommendation import Behavior, Number, Reads, Recommendation
 from spark.figures.model import Group
 from spark.trials.hpa_file import SETTINGS
@@ -149,8 +149,9 @@ def _doubts(advice: Advice, fitting: Preset | None) -> list[str]:
     lines = []
     if fitting is not None:
         lines += comment(
-            f"Looks like: {fitting.name}. {fitting.why} {fitting.extra}".rstrip()
-            + " The report has the values of this preset."
+            f"Fits the preset {fitting.name}: {fitting.why} "
+            + (f"{fitting.extra} " if fitting.extra else "")
+            + f"{replay_in_words(fitting)} The report has its values."
         )
     if advice.findings:
         lines.append("# Doubts and findings:")

@@ -10,7 +10,6 @@ import yaml
 
 from local.kubernetes.control_plane import ControlPlane
 from spark.advice.hpa_files.hpa_manifest import NO_TARGET, file_names, hpa_yaml
-from spark.advice.presets import presets_for
 from spark.figures.agreement import Agreement
 from spark.figures.model import Group, Lag
 from spark.figures.periods import periods
@@ -55,9 +54,8 @@ def files(groups: tuple[Group, ...]) -> Iterator[tuple[str, str]]:
     """What is recommended for each, and each of its presets; a word for it, and the file's text."""
     for number, name in enumerate(file_names(groups)):
         advice = advice_for(groups[number])
-        presets = presets_for(groups[number], advice, BERLIN)
         yield f"{name}, recommended", hpa_yaml(groups[number], advice, None, name)
-        for preset in presets:
+        for preset in advice.presets:
             text = hpa_yaml(groups[number], replace(advice, hpa=preset.hpa), preset, name)
             yield f"{name}, {preset.name}", text
 

@@ -8,6 +8,7 @@ from spark.advice.advised import Advice, advised, calibration_in_words
 from spark.advice.candidates import tried_of
 from spark.advice.finding import Severity
 from spark.advice.hpa import draft_of
+from spark.advice.presets import Preset, best_of, replay_in_words
 from spark.advice.recommendation import Reads
 from spark.figures.agreement import Agreement
 from spark.trials.calibration import Calibration, Figures
@@ -207,3 +208,63 @@ def test_an_hpa_of_today_that_does_less_well_gives_way_to_another(todays: Figure
 def test_targets_behaviors_replicas_and_presets_are_tried(part: str) -> None:
     assert any(part in it.name for it in TRIED)
     assert len(TRIED) <= 13
+
+
+DAILY = hours(168, lambda hour: 60.0 if hour % 24 in {7, 8} else 8.0)
+CLOCK_DRAFT = draft_of(
+    replace(
+        group("billing", topic(of=DAILY, threshold=10**9), capacity=saturated(60, 50)),
+        agreement=Agreement(max_wait_seconds=120),
+    ),
+    UTC,
+)
+CLOCK_TRIED = tried_of(CLOCK_DRAFT)
+
+
+def scheduled() -> int:
+    """The place of the preset known peaks."""
+    return next(at for at, it in enumerate(CLOCK_TRIED) if "known peaks" in it.name)
+
+
+def known_peaks_with(figures: Figures) -> Preset:
+    of_all = [figures if at == scheduled() else GOOD for at in range(len(CLOCK_TRIED))]
+    advice = advised(CLOCK_DRAFT, CLOCK_TRIED, Trial(FITS, tuple(of_all), keda=GOOD, oracle=GOOD))
+    return next(preset for preset in advice.presets if preset.name == "known peaks")
+
+
+def test_a_schedule_is_replayed_hour_by_hour_and_never_recommended_as_an_hpa() -> None:
+    it = CLOCK_TRIED[scheduled()]
+
+    assert it.hpa is None
+    assert it.candidate.least_by_hour is not None
+    assert [it.candidate.least_by_hour[hour] for hour in range(6, 10)] == [1, 2, 2, 1]
+
+
+def test_a_preset_fits_only_where_it_keeps_the_wait_in_the_replay() -> None:
+    kept, late = (known_peaks_with(figures) for figures in (GOOD, replace(GOOD, minutes_above=390)))
+
+    assert (kept.looks_like_it, kept.fits, late.looks_like_it, late.fits) == (True, True, True, False)
+    assert best_of((late,)) is None
+    assert replay_in_words(kept).replace("\u202f", " ") == (
+        "Replayed, it keeps the wait in 100 % of the minutes, with 100 replica-hours and 10 changes a day."
+    )
+    assert replay_in_words(late).replace("\u202f", " ") == "Replayed, it keeps the wait in 61 % of the minutes only."
+
+
+def test_no_preset_fits_where_no_hpa_is_recommended() -> None:
+    advice = said(others=LATE)
+
+    assert advice.hpa.target.value is None
+    assert len(advice.presets) == 5
+    assert [(it.fits, it.replayed) for it in advice.presets] == [(False, None)] * 5
+
+
+def test_presets_of_an_hpa_that_was_not_on_the_lag_were_not_replayed() -> None:
+    short = draft_of(replace(BUSY, agreement=Agreement(max_wait_seconds=30)), UTC)
+    tried = tried_of(short)
+    advice = advised(short, tried, Trial(FITS, (GOOD,) * len(tried), keda=GOOD, oracle=GOOD))
+
+    assert advice.hpa.reads is Reads.REQUIRED_REPLICAS
+    assert {(it.hpa.reads, it.fits, replay_in_words(it)) for it in advice.presets} == {
+        (Reads.REQUIRED_REPLICAS, False, "It was not replayed.")
+    }

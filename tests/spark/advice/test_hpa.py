@@ -13,7 +13,6 @@ from spark.advice.assessment import drain_seconds
 from spark.advice.demand import load_of
 from spark.advice.finding import Severity
 from spark.advice.hpa import draft_of, rounded
-from spark.advice.presets import presets_for
 from spark.advice.recommendation import Promise, Reads
 from spark.figures.agreement import Agreement, Pause
 from spark.figures.model import Group, Pace, Periods
@@ -264,7 +263,7 @@ def test_production_that_is_not_known_is_not_taken_for_none(capacity: Capacity |
     assert (advice.hpa.min_replicas.value, advice.hpa.max_replicas.value) == (1, of.partitions)
     assert "nothing_produced" not in {each.code for each in advice.findings}
     assert drain_seconds(of.topics[0], advice) is None
-    assert [preset.hpa.min_replicas.value for preset in presets_for(of, advice, ZoneInfo("UTC"))] == [1, 1, 1, 4, 1]
+    assert [preset.hpa.min_replicas.value for preset in advice.presets] == [1, 1, 1, 4, 1]
 
 
 def test_a_few_hours_on_both_sides_of_a_gap_are_no_week() -> None:

@@ -3,7 +3,6 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 import yaml
@@ -19,7 +18,7 @@ from spark.advice.candidates import tried_of
 from spark.advice.hpa import draft_of
 from spark.advice.hpa_files.hpa_manifest import file_names, hpa_yaml, is_label_value
 from spark.advice.hpa_files.yaml_text import quoted
-from spark.advice.presets import best_of, presets_for
+from spark.advice.presets import best_of
 from spark.advice.recommendation import Reads
 from spark.figures.agreement import Agreement
 from spark.figures.model import Group
@@ -34,7 +33,7 @@ OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 def written(of: Group, advice: Advice | None = None) -> str:
     advice = advice or advice_for(of)
-    fitting = best_of(presets_for(of, advice, ZoneInfo("Europe/Berlin")))
+    fitting = best_of(advice.presets)
     return hpa_yaml(of, advice, fitting, file_names([of])[0])
 
 

@@ -4,10 +4,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from spark.advice.presets import Preset, best_of, presets_for
-from spark.advice.recommendation import Number
+from spark.advice.hpa import draft_of
+from spark.advice.presets import Preset, best_of
 from spark.figures.model import Above, Group, Lag
-from tests.support.history.advised_groups import advice_for
 from tests.support.history.report_groups import group, hours, saturated, span, topic
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -15,7 +14,7 @@ NAMES = ["low inertia", "high inertia", "known peaks", "initial load", "constant
 
 
 def of(it: Group) -> dict[str, Preset]:
-    return {preset.name: preset for preset in presets_for(it, advice_for(it), BERLIN)}
+    return {preset.name: preset for preset in draft_of(it, BERLIN).presets}
 
 
 def daily(hour: int) -> float:
@@ -36,32 +35,23 @@ def test_all_five_are_given_also_where_none_fits() -> None:
 def test_peaks_by_the_clock_are_known_peaks_with_a_schedule_in_local_time() -> None:
     preset = of(BY_THE_CLOCK)["known peaks"]
 
-    assert preset.fits
+    assert preset.looks_like_it
     assert "09:00-" in preset.extra  # from 07:00 UTC on it is 1.5 times the usual: 09:00 in summer
     assert "set minReplicas to 6" in preset.extra
-
-
-def test_after_a_peak_the_recommended_minimum_counts_and_not_that_of_the_hpa_that_was_replayed_first() -> None:
-    advice = advice_for(BY_THE_CLOCK)
-    more = dataclasses.replace(advice.hpa, min_replicas=Number(3, ""))
-    made = presets_for(BY_THE_CLOCK, dataclasses.replace(advice, hpa=more), BERLIN, advice)
-
-    assert "afterwards back to 3" in made[2].extra
-    assert [preset.hpa.min_replicas.value for preset in made[:2]] == [advice.hpa.min_replicas.value] * 2
 
 
 def test_chance_is_no_pattern() -> None:
     chance = hours(168, lambda hour: float(pow(7, hour + 1, 1009)))
 
-    assert not of(group("billing", topic(of=chance)))["known peaks"].fits
+    assert not of(group("billing", topic(of=chance)))["known peaks"].looks_like_it
 
 
 def test_a_load_that_hardly_changes_is_constantly_high_and_keeps_what_the_median_needs() -> None:
     preset = of(STEADY)["constantly high"]
 
-    assert preset.fits
+    assert preset.looks_like_it
     assert preset.hpa.min_replicas.value == 3  # 100/s at 80 % of 50/s each: four of twelve partitions each
-    assert not of(BY_THE_CLOCK)["constantly high"].fits
+    assert not of(BY_THE_CLOCK)["constantly high"].looks_like_it
 
 
 def test_a_backlog_at_the_start_is_an_initial_load_that_begins_with_all() -> None:
@@ -70,7 +60,7 @@ def test_a_backlog_at_the_start_is_an_initial_load_that_begins_with_all() -> Non
     )
     preset = of(group("billing", backlog, capacity=saturated(60, 50)))["initial load"]
 
-    assert preset.fits
+    assert preset.looks_like_it
     assert preset.hpa.min_replicas.value == 12
     assert "12 members work off" in preset.extra
 
@@ -88,14 +78,14 @@ def test_short_spikes_ask_for_low_inertia() -> None:
     it = group("billing", spikes, capacity=saturated(60, 50))
     preset = of(it)["low inertia"]
 
-    assert preset.fits
+    assert preset.looks_like_it
     assert preset.hpa.down.window_seconds.value == 60
 
 
 def test_load_that_comes_and_goes_asks_for_high_inertia() -> None:
     preset = of(group("billing", topic(of=hours(48, lambda hour: 10 if hour % 6 == 3 else 100))))["high inertia"]
 
-    assert preset.fits
+    assert preset.looks_like_it
     assert (preset.hpa.down.window_seconds.value, preset.hpa.down.pods.value, preset.hpa.down.period_seconds) == (
         900,
         1,
@@ -112,7 +102,7 @@ def test_no_preset_asks_for_more_than_there_are_partitions_or_less_than_none(it:
 def test_what_peak_hours_need_is_not_known_without_a_capacity() -> None:
     preset = of(group("billing", topic(of=hours(168, daily, partitions=12))))["known peaks"]
 
-    assert preset.fits
+    assert preset.looks_like_it
     assert preset.extra.endswith("; how many replicas they need is not known.")
 
 
