@@ -334,7 +334,7 @@ def _seen(autoscalers: Autoscalers, metrics: LiveMetrics) -> Note | None:
     if not autoscalers.is_listed:
         return None
     current, clusters = metrics.current, (cluster.name for cluster in metrics.settings.clusters)
-    return record_of(autoscalers.current, clusters, current.served, current.may_name, clock.time())
+    return record_of(autoscalers.current, clusters, current, clock.time())
 
 
 def _history(

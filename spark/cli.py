@@ -156,6 +156,17 @@ def replay_command(  # noqa: PLR0913, PLR0917 - an argument is an option
             help="How long a message may wait. Default: 60s, or longer where samples are too rare for it.",
         ),
     ] = None,
+    threshold: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole_number(1),
+            metavar="MESSAGES",
+            help="Threshold, as of a report. Where the busiest hour reaches it sooner, messages may wait no longer.",
+        ),
+    ] = None,
+    groups: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The file that a report has the wait and the thresholds from.")
+    ] = None,
     since: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="Start of the range, in --timezone.")
     ] = None,
@@ -170,10 +181,12 @@ def replay_command(  # noqa: PLR0913, PLR0917 - an argument is an option
 ) -> None:
     """Replay an HPA on what a group really did, minute by minute: lag, wait and replicas as they would have been."""
     from spark.replay.command import replay, requested_replay  # noqa: PLC0415 -- see above
+    from spark.report.group_file import agreed  # noqa: PLC0415 -- see above
 
     with _running(SparkSettings(master, driver_memory, remote, OF_HPAS)) as (session, say, _, ending, _):
         times, now = (since, to), datetime.now(UTC)
-        request = requested_replay(history, cluster, group, hpa, max_wait, times, timezone, now)
+        agreements = agreed(max_wait, threshold, groups, (group,))
+        request = requested_replay(history, cluster, group, hpa, agreements, times, timezone, now)
         print(replay(request, reached(history), session, say, ending.check, output))
 
 

@@ -309,6 +309,11 @@ class Metrics:
         """Returns whether a reader in the namespace may read the group."""
         return self._access.may_name(group, self.audience_of(namespace))
 
+    def promised_seconds(self, served: Served, requirements: Sequence[Requirement]) -> float | None:
+        """Returns how long a message may wait by the promise that a value keeps; None: it keeps none."""
+        shape, _ = self._shape_and_asked(served, requirements)
+        return None if shape is None else shape.max_wait
+
     def may_read(self, group: str, namespace: str, metric: str | None) -> bool:
         """Returns whether a reader in the namespace may read the group, by a named metric of it if that is given."""
         served = None if metric is None else self.served(metric)

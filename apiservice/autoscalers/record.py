@@ -4,8 +4,8 @@ A report compares them with others. HPAs that also use other metrics, that are a
 may not read the group are left out: nobody can say what they would have done."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
 
 from adapter.clock import utc_text
 from adapter.history.notes import Note
@@ -15,10 +15,6 @@ from adapter.metrics.selection import named
 from apiservice.autoscalers.autoscaler import Autoscaler, Source, UsedMetric
 
 Json = dict[str, Any]
-ServedAs = Callable[[str], Served | None]
-"""Returns what we serve by this name."""
-MayName = Callable[[str, str], bool]
-"""Whether the group may be read from the namespace."""
 _OPERATORS = {
     Operator.IN: "In",
     Operator.NOT_IN: "NotIn",
@@ -27,11 +23,22 @@ _OPERATORS = {
 }
 
 
-def record_of(
-    hpas: Iterable[Autoscaler], clusters: Iterable[str], served_as: ServedAs, may_name: MayName, now: float
-) -> Note:
+class Settled(Protocol):
+    """What follows from the settings."""
+
+    def served(self, metric: str) -> Served | None:
+        """Returns what we serve by this name."""
+
+    def may_name(self, group: str, namespace: str) -> bool:
+        """Whether the group may be read from the namespace."""
+
+    def promised_seconds(self, served: Served, requirements: Sequence[Requirement]) -> float | None:
+        """Returns how long a message may wait by the promise that a value keeps; None: it keeps none."""
+
+
+def record_of(hpas: Iterable[Autoscaler], clusters: Iterable[str], settled: Settled, now: float) -> Note:
     """`clusters` are those of the settings; `now` is in seconds since the epoch."""
-    entries = [entry for hpa in hpas if (entry := _entry(hpa, served_as, may_name)) is not None]
+    entries = [entry for hpa in hpas if (entry := _entry(hpa, settled)) is not None]
     entries.sort(key=lambda entry: (entry["namespace"], entry["name"]))
     head = {"clusters": sorted(clusters)}
     lasting = [{key: value for key, value in entry.items() if key != "currentReplicas"} for entry in entries]
@@ -39,8 +46,8 @@ def record_of(
     return Note(text, json.dumps({**head, "autoscalers": lasting}), is_empty=not entries)
 
 
-def _entry(hpa: Autoscaler, served_as: ServedAs, may_name: MayName) -> Json | None:
-    served = [served_as(metric.name) for metric in hpa.metrics]
+def _entry(hpa: Autoscaler, settled: Settled) -> Json | None:
+    served = [settled.served(metric.name) for metric in hpa.metrics]
     if hpa.has_other_metrics or not served or any(metric.source is Source.PODS for metric in hpa.metrics):
         return None
     known = [each for each in served if each is not None]
@@ -49,13 +56,17 @@ def _entry(hpa: Autoscaler, served_as: ServedAs, may_name: MayName) -> Json | No
     if len(known) < len(served) or len(groups) != 1 or len(clusters) != 1 or len(topics) != 1:
         return None
     group, cluster = _only(groups.pop()), _only(clusters.pop())
-    if group is None or not may_name(group, hpa.namespace):
+    if group is None or not settled.may_name(group, hpa.namespace):
         return None
+    promises = {
+        settled.promised_seconds(*of) for of in zip(known, (each.selector for each in hpa.metrics), strict=True)
+    }
     return {
         "cluster": cluster,
         "group": group,
         "topics": sorted(topics.pop() or ()),
         "values": [each.definition.name for each in known],
+        "maxWaitSeconds": promises.pop() if len(promises) == 1 else None,
         "namespace": hpa.namespace,
         "name": hpa.name,
         "currentReplicas": hpa.current_replicas,

@@ -251,13 +251,15 @@ def calibration_in_words(advice: Advice) -> str:
     """How well the replay reproduces what happened; empty where nothing was replayed."""
     if advice.replayed is None:
         return ""
-    was, again = advice.replayed.calibration.observed, advice.replayed.calibration.replayed
-    return (
+    it = advice.replayed.calibration
+    was, again = it.observed, it.replayed
+    said = (
         f"The members that really were there, replayed: a wait p95 of {formatting.duration(again.wait_p95)}, "
         f"observed {formatting.duration(was.wait_p95)}; p50 {formatting.duration(again.wait_p50)}, observed "
         f"{formatting.duration(was.wait_p50)}; {formatting.plural(again.minutes_above, 'minute')} above the promise, "
         f"observed {formatting.count(was.minutes_above)}."
     )
+    return f"{said} {it.doubt}".rstrip()
 
 
 def _waited(seconds: float) -> str:

@@ -201,7 +201,9 @@ def _as_preset(preset: Preset) -> str:
 
 def _todays(draft: Draft, given: GivenHpa) -> Tried:
     candidate = candidate_of(given, draft.group, draft.promised)
-    return Tried(f"your HPA ({given.file})", candidate, is_todays=True)
+    wait = candidate.rule.max_wait if isinstance(candidate.rule, Promised) else draft.promised
+    its_own = "" if wait == draft.promised else f", for a wait of {formatting.duration(wait)}"
+    return Tried(f"your HPA ({given.file}{its_own})", candidate, is_todays=True)
 
 
 def _fixed(draft: Draft) -> Tried:

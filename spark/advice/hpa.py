@@ -60,7 +60,7 @@ class Draft:
 
     @property
     def promised(self) -> float:
-        return _promised_seconds(self.group, self.load)
+        return promised_seconds(self.group, self.load)
 
     @property
     def wait(self) -> str:
@@ -114,7 +114,7 @@ def _target(group: Group, load: Load, refusal: str) -> Target:
     """The target that keeps the agreed wait and the thresholds."""
     if load.capacity is None or load.advised is None or refusal:
         return Target(None, refusal)
-    promised = _promised_seconds(group, load)
+    promised = promised_seconds(group, load)
     seconds, delay, wait = promised / MARGIN, loop_delay(group.interval_seconds), _wait(group, promised)
     instead = _instead(load)
     if seconds < SETTLES * delay:
@@ -168,7 +168,7 @@ def _refusal(group: Group, load: Load, findings: tuple[Finding, ...]) -> str:
 
 def _impossible(group: Group, load: Load) -> str:
     """Why no number of replicas keeps the wait; empty: one may."""
-    promised, commits = _promised_seconds(group, load), group.commit_seconds
+    promised, commits = promised_seconds(group, load), group.commit_seconds
     wait = _wait(group, promised)
     if load.peak > load.most_members * _most_of_a_member(load):
         return (
@@ -209,7 +209,7 @@ def without_capacity(load: Load) -> str:
     return scatter_in_words(load.capacity)
 
 
-def _promised_seconds(group: Group, load: Load) -> float:
+def promised_seconds(group: Group, load: Load) -> float:
     """The agreed wait, or less where a threshold is reached sooner in the busiest hour: that of all topics together, or
     one that was given for a topic."""
     given = [topic for topic in group.topics if topic.above.is_given]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spark.advice.candidates import TOO_LARGE, asked_of, is_too_large
 from spark.advice.demand import load_of
-from spark.advice.hpa import without_capacity
+from spark.advice.hpa import promised_seconds, without_capacity
 from spark.engine.jobs import Spark
 from spark.engine.tasks import run
 from spark.errors import Unusable
@@ -17,7 +17,7 @@ from spark.pipeline.runs import Say
 from spark.replay.outcome import Outcome, ReplayTask, outcome_in
 from spark.replay.page import Answer, json_of, page_of, text_of
 from spark.report.build import gathered, with_seen
-from spark.report.group_file import agreed
+from spark.report.group_file import Agreements
 from spark.report.request import Request, requested
 from spark.report.tables import Tables
 from spark.storage.protocol import HistoryFiles
@@ -41,14 +41,14 @@ def requested_replay(
     cluster: str | None,
     group: str,
     hpa_file: Path | None,
-    max_wait: str | None,
+    agreements: Agreements,
     times: tuple[str | None, str | None],
     timezone: str,
     now: datetime,
 ) -> ReplayRequest:
     """The flags as one value, or Unusable."""
     given = () if hpa_file is None else (hpa_file,)
-    report = requested(location, "", times, timezone, now, agreed(max_wait, None, None, (group,)), given)
+    report = requested(location, "", times, timezone, now, agreements, given)
     return ReplayRequest(report, cluster, group, report.hpas[0] if given else None)
 
 
@@ -73,8 +73,8 @@ def replay(
     say(f"replaying {given.file}")
     outcome = _outcome(group, given, tables, data)
     check()
-    zone, promised = request.report.agreements.zone, group.agreement.max_wait_seconds
-    answer = Answer(group.name, group.cluster, given.file, promised, outcome, zone)
+    promised = promised_seconds(group, load_of(group))
+    answer = Answer(group.name, group.cluster, given.file, promised, outcome, request.report.agreements.zone)
     text = text_of(answer)
     if output is not None:
         documents = {"replay.html": page_of(answer), "replay.json": json_of(answer), "replay.txt": f"{text}\n"}
@@ -106,11 +106,11 @@ def _seen(group: Group, files: HistoryFiles, data: ReportData) -> GivenHpa:
 
 def _outcome(group: Group, given: GivenHpa, tables: Tables, data: ReportData) -> Outcome:
     wanted = Wanted(data.since, data.until)
-    promised = group.agreement.max_wait_seconds
+    load = load_of(group)
+    promised = promised_seconds(group, load)
     candidate = candidate_of(given, group, promised)
     if is_too_large(group):
         raise Unusable(f"--group {group.name}: {TOO_LARGE}")
-    load = load_of(group)
     question = asked_of(group, load, [candidate], promised, data.zone)
     if question is None:
         raise Unusable(f"--group {group.name} has no capacity to replay with. {without_capacity(load)}")

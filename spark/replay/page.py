@@ -90,10 +90,15 @@ def json_of(answer: Answer) -> str:
         "minutes": len(answer.minutes),
         "known_minutes": int(np.count_nonzero(answer.minutes.is_known)),
         "max_wait_seconds": answer.promised_seconds,
-        "capacity": {"messages_per_second": calibration.capacity, "windows": calibration.windows},
+        "capacity": {
+            "messages_per_second": calibration.capacity,
+            "windows": calibration.windows,
+            "is_by_hour": answer.minutes.pace is not None,
+        },
         "calibration": {
             "fits": not calibration.misfit,
             "misfit": calibration.misfit or None,
+            "doubt": calibration.doubt or None,
             "observed": _figures(calibration.observed),
             "replayed": _figures(calibration.replayed),
         },
@@ -137,14 +142,26 @@ def heading(answer: Answer) -> str:
 
 def calibration_in_words(outcome: Outcome) -> str:
     it = outcome.calibration
-    capacity = (
-        f"A member reads {formatting.rate(it.capacity)}: the median of "
-        f"{formatting.plural(it.windows, 'window')} in which members were saturated. HPAs are replayed with "
-        f"{formatting.rate(outcome.advised)}, the lower quartile."
-    )
     if it.misfit:
-        return f"The replay does not reproduce what happened, so nothing is recommended: {it.misfit}. {capacity}"
-    return f"The replay reproduces what happened. {capacity}"
+        fit = f"The replay does not reproduce what happened, so nothing is recommended: {it.misfit}."
+    else:
+        fit = f"The replay reproduces what happened. {it.doubt}".rstrip()
+    return f"{fit} {capacity_in_words(outcome)}"
+
+
+def capacity_in_words(outcome: Outcome) -> str:
+    it, pace = outcome.calibration, outcome.minutes.pace
+    windows = f"{formatting.plural(it.windows, 'window')} in which members were saturated"
+    if pace is None:
+        return (
+            f"A member reads {formatting.rate(it.capacity)}: the median of {windows}. HPAs are replayed with "
+            f"{formatting.rate(outcome.advised)}, the lower quartile."
+        )
+    slowest, fastest = (formatting.rate(it.capacity * float(share)) for share in (pace.min(), pace.max()))
+    return (
+        f"A member reads {slowest} to {fastest}, by the hour of the day: the lower quartile of each hour's share of "
+        f"{windows}. HPAs are replayed with the same."
+    )
 
 
 def verdict(outcome: Outcome, wait: str) -> str:

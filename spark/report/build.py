@@ -105,7 +105,7 @@ def with_seen(
     for group in data.groups:
         key = group.cluster, group.name
         if key not in found and (own := [it for it in by_group.get(key, ()) if was_seen_for(it, group)]):
-            found[key] = [GivenHpa(f"{it.namespace}/{it.name}", it.hpa) for it in own]
+            found[key] = [GivenHpa(f"{it.namespace}/{it.name}", it.hpa, max_wait=it.max_wait_seconds) for it in own]
     return found
 
 

@@ -173,6 +173,7 @@ def _replay(of: Comparison) -> dict[str, Any]:
         "calibration": {
             "fits": not calibration.misfit,
             "misfit": calibration.misfit or None,
+            "doubt": calibration.doubt or None,
             "capacity": calibration.capacity,
             "observed": _figures(calibration.observed),
             "replayed": _figures(calibration.replayed),

@@ -25,6 +25,7 @@ class _Entry(BaseModel):
     group: str
     topics: tuple[str, ...]
     values: tuple[str, ...]
+    max_wait_seconds: float | None = Field(default=None, alias="maxWaitSeconds", gt=0)
     namespace: str
     name: str
     spec: dict[str, Any]
@@ -50,6 +51,8 @@ class SeenHpa:
     name: str
     seen_at: datetime
     hpa: Hpa
+    max_wait_seconds: float | None = None
+    """That a number keeps by the settings; None: it keeps none, or the document is of an earlier release."""
 
 
 def seen_hpas(files: HistoryFiles, since: datetime, until: datetime, clusters: Iterable[str]) -> list[SeenHpa]:
@@ -101,4 +104,14 @@ def _of(entry: _Entry, seen_at: datetime, clusters: Sequence[str]) -> Iterator[S
         if entry.cluster in {None, cluster}:
             is_replayable = set(entry.values) in ({"lag"}, {"required_replicas"})
             topics = frozenset(entry.topics)
-            yield SeenHpa(cluster, entry.group, topics, is_replayable, entry.namespace, entry.name, seen_at, hpa)
+            yield SeenHpa(
+                cluster,
+                entry.group,
+                topics,
+                is_replayable,
+                entry.namespace,
+                entry.name,
+                seen_at,
+                hpa,
+                entry.max_wait_seconds,
+            )

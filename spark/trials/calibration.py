@@ -18,8 +18,10 @@ from spark.trials.minutes import Minutes
 
 FITS_WITHIN = 0.25
 """Of the observed wait's 95th percentile."""
+KNOWN_WITHIN = 0.5
+"""Of the interval between two samples: when a message arrived between them is interpolated."""
 UNSTEADY_SHARE = 0.05
-"""Of the minutes, those in which the number of members changed."""
+"""Of the minutes, those in which the number of members changed, or since the one before."""
 FEW_PARTITIONS = 0.25
 """Of all partitions: fewer have the lag while members have nothing else to do."""
 
@@ -60,10 +62,24 @@ class Calibration:
     """Why the past is not reproduced, as a sentence; empty: it is."""
 
     @property
-    def error(self) -> float:
-        """Of the replayed wait's 95th percentile, as a share of the observed one; infinite if nothing waited."""
-        observed, replayed = self.observed.wait_p95, self.replayed.wait_p95
-        return abs(replayed - observed) / observed if observed else float("inf") if replayed else 0.0
+    def off_seconds(self) -> float:
+        """Between the 95th percentiles of the wait."""
+        return abs(self.replayed.wait_p95 - self.observed.wait_p95)
+
+    @property
+    def is_close(self) -> bool:
+        return self.off_seconds <= FITS_WITHIN * self.observed.wait_p95
+
+    @property
+    def doubt(self) -> str:
+        """What is to be known of a past that is reproduced only as far as samples show it; else empty."""
+        if self.is_close or self.misfit:
+            return ""
+        return (
+            f"The wait p95 is off by {formatting.duration(self.off_seconds)}. That is more than "
+            f"{formatting.share(FITS_WITHIN)} of it, but no more than half of the time between two samples, and no "
+            f"more than {formatting.share(FITS_WITHIN)} of the wait that is promised."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +119,15 @@ def calibration_of(
     was, again = (figures_of(it, known, promised, changes) for it in (observed, as_served(minutes, consumers, result)))
     calibration = Calibration(consumers.capacity, windows, was, again, misfit="")
     shown = replace(observed, replicas=minutes.members_max)
+    if calibration.is_close or calibration.off_seconds <= unseen_seconds(consumers, promised):
+        return calibration, shown
     return replace(calibration, misfit=_misfit(calibration, minutes, consumers)), shown
+
+
+def unseen_seconds(consumers: Consumers, promised: float) -> float:
+    """By which waits may be off although that is a larger share of them: what samples cannot show, as long as it is
+    small beside the promise. An HPA that just keeps it may be off by as much, if the past is close."""
+    return min(KNOWN_WITHIN * consumers.interval_seconds, FITS_WITHIN * promised)
 
 
 def as_served(minutes: Minutes, consumers: Consumers, result: Replay) -> Courses:
@@ -150,20 +174,28 @@ def figures_from(
 
 
 def _misfit(it: Calibration, minutes: Minutes, consumers: Consumers) -> str:
-    off = abs(it.replayed.wait_p95 - it.observed.wait_p95)
-    if off <= max(FITS_WITHIN * it.observed.wait_p95, consumers.interval_seconds):
-        return ""
     known = minutes.is_known
-    changed = np.mean((minutes.members_min != minutes.members_max)[known])
+    changed = float(np.mean(_is_unsteady(minutes)[known]))
     if changed > UNSTEADY_SHARE:
-        return f"members came and went within {formatting.share(float(changed))} of the minutes"
+        return f"members came and went in {formatting.share(changed)} of the minutes"
     late = known & (minutes.wait_seconds > max(it.replayed.wait_p95, it.observed.wait_p50))
     if late.any() and np.median(minutes.partitions_with_lag[late]) <= FEW_PARTITIONS * consumers.width:
         few = int(np.median(minutes.partitions_with_lag[late]))
         return f"in late minutes, {few} of {consumers.width} partitions had the lag: they were not read, or slowly"
     if it.replayed.wait_p95 < it.observed.wait_p95:
-        return "messages waited longer than the minutes explain: in bursts within a minute, or for slower members"
+        return (
+            "messages waited longer than the minutes explain: in bursts within a minute, for slower members, or while "
+            "members were away between two samples"
+        )
     return "members did more than in the minutes in which they were saturated"
+
+
+def _is_unsteady(minutes: Minutes) -> Flags:
+    """In which minutes the number of members changed, or since the last count before. With one sample a minute, none
+    is seen to change within one. Where members were not counted, nothing is known to have changed."""
+    members = members_of(minutes)
+    changed: Flags = (minutes.members_min < minutes.members_max) | (np.diff(members, prepend=members[0]) != 0)
+    return changed
 
 
 def members_of(minutes: Minutes) -> Floats:

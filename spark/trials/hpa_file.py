@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from adapter.columns import LARGEST_OFFSET
 from adapter.documents import content_of, document_in
 from adapter.errors import SettingsInvalid
+from adapter.settings.models import Wait
 from adapter.verdicts.hpa import Hpa, HpaInvalid, LabelSelector, Metric, hpa_of
 from adapter.verdicts.simulation.promised import Promised
 from spark.errors import Unusable
@@ -20,6 +22,7 @@ METRIC, REQUIRED = "kafka_consumergroup_lag", "kafka_consumergroup_required_repl
 REPLICAS = "kafka_consumergroup_replicas"
 ONE = 1000
 """A target of 1, in thousandths."""
+Number = TypeVar("Number", int, float)
 SETTINGS = "# | "
 """What begins a line of the file that has a part of the adapter's settings, as the report writes it."""
 NO_LAG_PER_REPLICA = (
@@ -37,9 +40,15 @@ class GivenHpa:
     hpa: Hpa
     lag_per_replica: int | None = None
     """Messages for which a number of replicas asks for one; None: it does not go by the lag, or nobody knows."""
+    max_wait: float | None = None
+    """Seconds for which the number that keeps a promise is computed; None: it is not that number, or nobody knows."""
 
 
-class _Shape(BaseModel):
+class _Objective(BaseModel):
+    max_wait: Wait | None = Field(default=None, alias="maxWait")
+
+
+class _Shape(_Objective):
     model_config = ConfigDict(extra="allow", strict=True)
     lag_per_replica: int | None = Field(default=None, alias="lagPerReplica", ge=1, le=LARGEST_OFFSET)
 
@@ -48,11 +57,16 @@ class _Entry(BaseModel):
     """A rule, or a named metric."""
 
     replicas: _Shape | None = None
+    objective: _Objective | None = None
 
 
 class _Settings(BaseModel):
     rules: tuple[_Entry, ...] = ()
     metrics: tuple[_Entry, ...] = ()
+
+    @property
+    def entries(self) -> tuple[_Entry, ...]:
+        return *self.rules, *self.metrics
 
 
 def given_in(path: Path) -> GivenHpa:
@@ -63,7 +77,8 @@ def given_in(path: Path) -> GivenHpa:
         raise Unusable(f"--hpa {error}") from error
     try:
         hpa = hpa_of(document_in(content))
-        return GivenHpa(path.name, hpa, _lag_per_replica(content) if _has_numbers_of_replicas(hpa) else None)
+        settings = _settings_in(content) if _has_numbers_of_replicas(hpa) else _Settings()
+        return GivenHpa(path.name, hpa, _lag_per_replica(settings), _max_wait(settings))
     except (HpaInvalid, SettingsInvalid) as error:
         raise Unusable(f"--hpa {path}: {error}") from error
 
@@ -72,22 +87,36 @@ def _has_numbers_of_replicas(hpa: Hpa) -> bool:
     return any(metric.source.target.average_value == ONE for metric in hpa.metrics)
 
 
-def _lag_per_replica(content: bytes) -> int | None:
-    """Reads the settings in the file's comments; None: they have none. Raises SettingsInvalid."""
+def _settings_in(content: bytes) -> _Settings:
+    """Reads the settings in the file's comments. Raises SettingsInvalid."""
     lines = content.decode().split("\n")
     # Blanks instead of the rest of the file, so that a problem has the line and the column that it has there.
     blanks = " " * len(SETTINGS)
     text = "\n".join(blanks + line.removeprefix(SETTINGS) if line.startswith(SETTINGS) else "" for line in lines)
     try:
-        settings = _Settings.model_validate(document_in(text.rstrip().encode()) or {})
+        return _Settings.model_validate(document_in(text.rstrip().encode()) or {})
     except ValidationError as error:
         raise SettingsInvalid(("the settings in its comments are not valid rules or metrics",)) from error
-    shapes = (entry.replicas for entry in (*settings.rules, *settings.metrics))
+
+
+def _lag_per_replica(settings: _Settings) -> int | None:
+    """None: they have none. Raises SettingsInvalid."""
+    shapes = (entry.replicas for entry in settings.entries)
     by_lag = [shape for shape in shapes if shape is not None and shape.lag_per_replica is not None]
-    if any(shape.model_extra for shape in by_lag):
+    if any(shape.model_extra or shape.max_wait is not None for shape in by_lag):
         raise SettingsInvalid(("the settings in its comments have more than lagPerReplica, which alone is replayed",))
-    if len(numbers := {shape.lag_per_replica for shape in by_lag}) > 1:
-        raise SettingsInvalid(("the settings in its comments have several values of lagPerReplica; keep one of them",))
+    return _only("lagPerReplica", {it.lag_per_replica for it in by_lag if it.lag_per_replica is not None})
+
+
+def _max_wait(settings: _Settings) -> float | None:
+    """None: they have none. Raises SettingsInvalid."""
+    promises = (promise for entry in settings.entries for promise in (entry.objective, entry.replicas))
+    return _only("maxWait", {it.max_wait for it in promises if it is not None and it.max_wait is not None})
+
+
+def _only(key: str, numbers: set[Number]) -> Number | None:
+    if len(numbers) > 1:
+        raise SettingsInvalid((f"the settings in its comments have several values of {key}; keep one of them",))
     return next(iter(numbers), None)
 
 
@@ -126,12 +155,12 @@ def candidate_of(given: GivenHpa, group: Group, promised_seconds: float) -> Cand
 
     Raises Unusable where a metric is another one, or that of something else. A metric without a selector is taken for a
     named metric, because the names of these are only in the adapter's settings: with an average of 1 for a number of
-    replicas, otherwise for the group's lag."""
+    replicas, otherwise for the group's lag. `promised_seconds`: what the number keeps if nobody knows its own wait."""
     metrics = {_metric(at, it, given, group) for at, it in enumerate(given.hpa.metrics)}
     if metrics == {METRIC}:
         return Candidate(given.hpa)
     if metrics == {REQUIRED}:
-        return Candidate(given.hpa, rule=Promised(promised_seconds))
+        return Candidate(given.hpa, rule=Promised(given.max_wait or promised_seconds))
     if metrics == {REPLICAS} and given.lag_per_replica is not None:
         return Candidate(given.hpa, served_by_lag(given.lag_per_replica, group.partitions))
     raise Unusable(

@@ -16,14 +16,25 @@ from tests.support.samples import Answers
 
 NOW = 1_795_003_000.0
 SETTINGS = samples.settings(
-    rules=[{"group": "secret", "namespaces": ["treasury"]}],
+    rules=[
+        {"group": "secret", "namespaces": ["treasury"]},
+        {"group": "billing", "topics": ["orders"], "objective": {"maxWait": "30s", "capacityHint": 60}},
+    ],
     metrics=[
         {"name": "billing-backlog", "value": "lag", "cluster": "main", "group": "billing", "topics": ["orders"]},
+        {
+            "name": "billing-number",
+            "value": "required_replicas",
+            "group": "billing",
+            "topics": ["orders"],
+            "replicas": {"maxWait": "2m", "capacityHint": 60},
+        },
         {"name": "billing-age", "value": "lag_seconds", "group": "billing", "topics": ["orders"]},
     ],
 )
 METRICS = Answers([], SETTINGS).metrics
 ORDERS = external(group="billing", topic="orders")
+REQUIRED = "kafka_consumergroup_required_replicas"
 
 
 def seen(*hpas: Any) -> list[Autoscaler]:  # noqa: ANN401 - JSON
@@ -31,7 +42,7 @@ def seen(*hpas: Any) -> list[Autoscaler]:  # noqa: ANN401 - JSON
 
 
 def record(hpas: Iterable[Autoscaler]) -> Note:
-    return record_of(hpas, ["main"], METRICS.served, METRICS.may_name, NOW)
+    return record_of(hpas, ["main"], METRICS, NOW)
 
 
 def entries(*hpas: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - JSON
@@ -55,6 +66,7 @@ def test_an_hpa_is_written_with_what_decides_how_it_scales() -> None:
                 "group": "billing",
                 "topics": ["orders"],
                 "values": ["lag"],
+                "maxWaitSeconds": None,
                 "namespace": "shop",
                 "name": "consumer",
                 "currentReplicas": 1,
@@ -105,6 +117,24 @@ def test_of_a_named_metric_the_group_topics_and_value_are_those_of_the_settings(
 
     assert [of_lag[key] for key in ("cluster", "group", "topics", "values")] == ["main", "billing", ["orders"], ["lag"]]
     assert [of_age[key] for key in ("cluster", "values")] == [None, ["lag_seconds"]]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "seconds"),
+    [
+        ([ORDERS], None),
+        ([external(REQUIRED, group="billing", topic="orders")], 30),
+        ([external("billing-number")], 120),
+        ([external("billing-number"), external(REQUIRED, group="billing", topic="orders")], None),
+    ],
+    ids=["a lag", "by the rule", "by the named metric", "one of each"],
+)
+def test_of_a_number_that_keeps_a_promise_it_is_written_how_long_a_message_may_wait(
+    metrics: list[Any], seconds: float | None
+) -> None:
+    ((entry),) = entries(hpa("consumer", *metrics))
+
+    assert entry["maxWaitSeconds"] == seconds
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,13 @@ def test_where_the_past_is_not_reproduced_nothing_is_recommended_and_the_reason_
     assert "a wait p95 of 1\u202fmin 30\u202fs, observed 50\u202fs" in calibration_in_words(advice)
 
 
+def test_where_waits_are_off_by_no_more_than_samples_show_it_is_said_beside_the_figures() -> None:
+    nearly = replace(FITS, replayed=replace(GOOD, wait_p95=70.0))
+
+    assert calibration_in_words(said(GOOD)).endswith("observed 0.")
+    assert "observed 0. The wait p95 is off by 20\u202fs." in calibration_in_words(said(GOOD, calibration=nearly))
+
+
 def test_what_was_not_replayed_is_not_recommended() -> None:
     advice = advised(DRAFT, TRIED, Untried("The history holds no minutes of the group"))
 
@@ -183,6 +190,18 @@ def test_the_hpa_of_today_stands_beside_what_was_there() -> None:
 
     assert comparison.lines[2].name == "your HPA (mine.yaml)"
     assert all(line.name != "your HPA (mine.yaml)" for line in comparison.others)
+
+
+@pytest.mark.parametrize(
+    ("max_wait", "name"), [(30.0, "your HPA (mine.yaml, for a wait of 30\u202fs)"), (None, "your HPA (mine.yaml)")]
+)
+def test_an_hpa_of_today_that_keeps_another_wait_than_the_groups_is_called_so(
+    max_wait: float | None, name: str
+) -> None:
+    mine = GivenHpa("mine.yaml", hpa(external(average="1"), most=12), max_wait=max_wait)
+    (todays,) = (it for it in tried_of(DRAFT, [mine]) if it.is_todays)
+
+    assert todays.name == name
 
 
 @pytest.mark.parametrize("cost", [50.0, 100.0, 101.0])

@@ -78,6 +78,28 @@ def test_a_replay_says_what_was_and_what_would_have_been(place: Path, tmp_path: 
     assert page.count('class="line made"') == page.count('class="line used"') == 3
 
 
+def test_a_threshold_that_is_reached_sooner_than_the_wait_is_the_limit_as_in_a_report(
+    place: Path, tmp_path: Path
+) -> None:
+    """The busiest hour brings 180 messages/s, nearly."""
+    file = hpa_file(tmp_path)
+    (tmp_path / "groups.yaml").write_text("groups:\n  - group: billing\n    threshold: 5400\n")
+    limits = []
+    for given in (("--threshold", "5400"), ("--groups", str(tmp_path / "groups.yaml"))):
+        asked("report", "--history", str(place), "--output", str(tmp_path), *given, session=in_process)
+        replayed(place, file, "--output", str(tmp_path), *given)
+        (of_report,) = (
+            of["replay"]["calibration"]["observed"]["minutes_above"]
+            for of in json.loads((tmp_path / "report.json").read_text())["groups"]
+            if of["group"] == "billing"
+        )
+        result = json.loads((tmp_path / "replay.json").read_text())
+        limits.append(result["max_wait_seconds"])
+        assert result["calibration"]["observed"]["minutes_above"] == of_report
+
+    assert limits == pytest.approx([30, 30], rel=0.02)
+
+
 def test_a_named_metric_without_selector_is_taken_for_the_groups_lag(place: Path, tmp_path: Path) -> None:
     """With fewer replicas than there were, messages wait longer."""
     file = hpa_file(tmp_path, external(average="3000", name="billing-backlog"), most=1)

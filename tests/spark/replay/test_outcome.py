@@ -8,7 +8,7 @@ from adapter.verdicts.simulation.consumers import Consumers
 from spark.errors import Unusable
 from spark.figures.periods import Wanted
 from spark.replay.outcome import ReplayTask, outcome_in, outcome_of
-from spark.replay.page import verdict
+from spark.replay.page import capacity_in_words, verdict
 from spark.storage.local import LocalFiles
 from spark.trials.minutes import Shape
 from spark.trials.references import Candidate
@@ -53,6 +53,20 @@ def test_a_range_without_tables_of_minutes_is_refused_with_a_sentence(tmp_path: 
 
     with pytest.raises(Unusable, match="--group billing: the history holds no minutes of the range"):
         outcome_in(task)
+
+
+def test_the_capacity_is_said_to_be_the_median_or_that_of_the_hour_of_the_day() -> None:
+    by_hour = replace(WAVE, pace=np.repeat(np.linspace(1.0, 2.0, 24), 60))
+    steady, varying = (capacity_in_words(outcome_of(of, QUESTION)) for of in (WAVE, by_hour))
+
+    assert steady == (
+        "A member reads 50\u202f/s: the median of 100 windows in which members were saturated. HPAs are replayed with "
+        "50\u202f/s, the lower quartile."
+    )
+    assert varying == (
+        "A member reads 50\u202f/s to 100\u202f/s, by the hour of the day: the lower quartile of each hour's share of "
+        "100 windows in which members were saturated. HPAs are replayed with the same."
+    )
 
 
 def test_replica_hours_that_stay_the_same_are_said_to() -> None:

@@ -32,6 +32,13 @@ def test_the_hpa_that_was_seen_is_the_one_that_the_group_has(tmp_path: Path) -> 
     }
 
 
+def test_the_hpa_that_was_seen_has_the_wait_that_its_number_keeps(tmp_path: Path) -> None:
+    write(tmp_path, DATA.until - timedelta(hours=1), entry(9, maxWaitSeconds=30), clusters=(CLUSTER,))
+    ((seen,),) = with_seen({}, LocalFiles(tmp_path), DATA).values()
+
+    assert seen.max_wait == 30
+
+
 def test_the_hpa_of_a_file_takes_the_place_of_the_one_that_was_seen(tmp_path: Path) -> None:
     given: Given = {(CLUSTER, "billing"): [GivenHpa("hpa.yaml", hpas.hpa())]}
 

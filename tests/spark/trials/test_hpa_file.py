@@ -91,6 +91,20 @@ def test_a_promise_in_the_files_comments_says_nothing_of_the_lag(tmp_path: Path)
     assert candidate_of(given, BILLING, 30.0).rule == Promised(30.0)
 
 
+@pytest.mark.parametrize(
+    ("metric", "settings"),
+    [
+        (required(), (*RULE, "    objective: {maxWait: 2m, capacityHint: 50}")),
+        (external(average="1", name="billing-replicas"), (*NAMED, "    replicas: {maxWait: 2m}")),
+    ],
+    ids=["rule", "named metric"],
+)
+def test_a_promise_in_the_files_comments_is_the_one_that_is_replayed(
+    metric: Json, settings: tuple[str, ...], tmp_path: Path
+) -> None:
+    assert candidate_of(in_file(tmp_path, metric, *settings), BILLING, 30.0).rule == Promised(120.0)
+
+
 def test_comments_that_are_no_settings_do_not_matter_to_an_hpa_on_the_lag(tmp_path: Path) -> None:
     assert in_file(tmp_path, lag_of("billing"), "day | peak", "replicas: [").lag_per_replica is None
 
@@ -108,6 +122,9 @@ def test_without_the_rule_in_its_comments_a_number_of_replicas_by_the_lag_is_ref
         ("    replicas: {lagPerReplica: 500, activation: 3}", "more than lagPerReplica"),
         ("    replicas: {lagPerReplica: 0}", "not valid rules or metrics"),
         (f"    replicas: {{lagPerReplica: 1{'0' * 400}}}", "not valid rules or metrics"),
+        ("    objective: {maxWait: soon}", "not valid rules or metrics"),
+        ("    replicas: {lagPerReplica: 500, maxWait: 30s}", "more than lagPerReplica"),
+        ("    replicas: {maxWait: 30s}\n# |     objective: {maxWait: 60s}", "several values of maxWait"),
         ("    replicas: *lag", "line 5, column 19: found undefined alias"),
         (
             "    replicas: {lagPerReplica: 500}\n# |   - replicas: {lagPerReplica: 20}",
