@@ -24,6 +24,7 @@ HOT = 2.0
 RECENT_HOURS = 24
 WORTH_WATCHING_HOURS = 7 * 24
 """An event before the last week of the range is only noted."""
+SPREAD_IN_TIME = "Spread the keys over the partitions, before it is more than one member can read."
 FEW_MESSAGES = 100
 """Below this, shares of partitions are chance."""
 
@@ -167,7 +168,7 @@ def _behind_since(topic: TopicFigures, otherwise: np.datetime64) -> datetime:
 
 
 def _relief(group: Group, load: Load) -> str:
-    if hot_partition(group, load, zone=ZoneInfo("UTC")) is not None:
+    if load.capacity is None and hot_partition(group, load, zone=ZoneInfo("UTC")) is not None:
         return "Spread the keys over the partitions first; more replicas do not help its hot partition."
     if load.most_members > load.partitions:
         return "Give it more replicas, or faster work."
@@ -198,30 +199,41 @@ def hot_partition(group: Group, load: Load, *, zone: ZoneInfo) -> Finding | None
         return None
     topic, largest, peaks = hottest
     beyond, beyond_now = (load.capacity is not None and largest * peak > load.capacity.p95 for peak in peaks)
+    carried = _carried(load, beyond=beyond, beyond_now=beyond_now)
+    is_helpless = beyond_now or load.capacity is None
     moving = moving_hot(topic)
     if moving is not None:
-        return _moving_hot(topic, moving, largest, zone)
+        return _moving_hot(topic, moving, largest, carried, zone, is_helpless=is_helpless)
     which = _hottest(topic)
     return Finding(
         Verdict.HOT_PARTITION,
         Severity.URGENT if beyond_now else Severity.WATCH,
         f"{which} gets {formatting.share(largest)} of the messages",
         f"Hot partition: {which[0].lower()}{which[1:]} gets {formatting.share(largest)} of the topic's messages, "
-        f"{formatting.decimal(times)} times its fair share. Members carry whole partitions: "
-        + (
-            "in the busiest hour it got more than a member did while saturated (a mean, with those that had little to "
-            "do), and more replicas do not help it."
-            if beyond
-            else "more replicas do not help it."
-        ),
-        is_cause=beyond,
+        f"{formatting.decimal(times)} times its fair share. Members carry whole partitions: {carried}.",
+        "" if is_helpless else SPREAD_IN_TIME,
+        is_cause=beyond_now,
         since=topic.incidents.hot.since if topic.incidents.hot else None,
         subject=which[0].lower() + which[1:],
         evidence=f"{formatting.plural(int(np.count_nonzero(topic.hours.produced >= FEW_MESSAGES)), 'hour')}",
     )
 
 
-def _moving_hot(topic: TopicFigures, hot: HotHours, largest: float, zone: ZoneInfo) -> Finding:
+def _carried(load: Load, *, beyond: bool, beyond_now: bool) -> str:
+    """Whether one member can read a hot partition."""
+    if load.capacity is None:
+        return "more replicas do not help it"
+    if not beyond:
+        return "one can read this one, and more replicas help only with the others"
+    return (
+        "in the busiest hour it got more than a member did while saturated (a mean, with those that had little to "
+        "do)" + (", and more replicas do not help it" if beyond_now else ". In the last day, it did not")
+    )
+
+
+def _moving_hot(
+    topic: TopicFigures, hot: HotHours, largest: float, carried: str, zone: ZoneInfo, *, is_helpless: bool
+) -> Finding:
     return Finding(
         Verdict.HOT_PARTITION,
         Severity.WATCH,
@@ -229,9 +241,10 @@ def _moving_hot(topic: TopicFigures, hot: HotHours, largest: float, zone: ZoneIn
         f"The hot partition of {topic.name} moves: in {formatting.plural(hot.hours, 'hour')} since "
         f"{formatting.moment(hot.since, zone)} one partition got more than twice its fair share, "
         f"{formatting.share(largest)} in the median hour, and {hot.partitions} of {topic.partitions} partitions did in "
-        "turn. Members carry whole partitions: more replicas do not help it.",
-        "Look for what sends so many messages with one key, or to one partition at a time; more replicas do not help.",
-        is_cause=True,
+        f"turn. Members carry whole partitions: {carried}.",
+        "Look for what sends so many messages with one key, or to one partition at a time"
+        + ("; more replicas do not help." if is_helpless else "."),
+        is_cause=is_helpless,
         since=hot.since,
         subject=topic.name,
         evidence=f"{formatting.plural(hot.hours, 'hour')}",

@@ -154,7 +154,7 @@ def _wait(group: Group, promised: float) -> str:
 
 def _refusal(group: Group, load: Load, findings: tuple[Finding, ...]) -> str:
     """Why no HPA can be recommended, whatever it goes by; empty: one may be."""
-    useless = [it.brief for it in findings if it.code in REPLICAS_DO_NOT_HELP and not it.is_over]
+    useless = [it.brief for it in findings if it.code in REPLICAS_DO_NOT_HELP and it.is_cause and not it.is_over]
     if useless:
         return f"{useless[0]}: more replicas do not help."
     if math.isnan(load.peak) or load.advised is None:

@@ -65,6 +65,20 @@ DAY = hours(production=lambda _: 40)
 
 
 HOT = dataclasses.replace(hours(production=lambda _: 40), skew=np.full(48, 0.9))
+"""One partition gets 36/s."""
+
+
+def beyond_a_member(of: Periods) -> Group:
+    return dataclasses.replace(able(of), capacity=saturated(60, 30))
+
+
+def test_an_hpa_is_recommended_where_one_member_can_read_the_hot_partition() -> None:
+    """The members of the others may be more or fewer."""
+    advice = advice_for(able(HOT))
+
+    assert advice.hpa.target.value is not None
+    assert advice.findings[0].words.endswith("one can read this one, and more replicas help only with the others.")
+    assert advice.findings[0].to_do.startswith("Spread the keys over the partitions, before it is more than one member")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +86,7 @@ HOT = dataclasses.replace(hours(production=lambda _: 40), skew=np.full(48, 0.9))
     [
         (read(DAY), "never seen saturated"),
         (able(changed(DAY, consumed=0.0, lag_p50=500.0)), "more replicas do not help"),
-        (able(HOT), "One partition of orders gets 90\u202f% of the messages: more replicas do not help"),
+        (beyond_a_member(HOT), "One partition of orders gets 90\u202f% of the messages: more replicas do not help"),
         (able(hours(12, production=lambda _: 40)), "Less than a day was seen"),
         (
             able(changed(hours(production=lambda _: 201), consumed=360_000.0)),
@@ -168,15 +182,16 @@ def test_where_a_share_group_may_read_all_members_that_there_were_can_work() -> 
     assert "share" in advice_for(shared).hpa.max_replicas.reason
 
 
-@pytest.mark.parametrize("per_member", [5, 500])
-def test_a_hot_partition_has_one_voice(per_member: int) -> None:
-    """Whether one member can read it or not."""
-    hot = read(hours(skew=0.9, lag=lambda hour: 900.0 * hour), capacity=saturated(60, per_member=per_member))
+@pytest.mark.parametrize(("per_member", "is_said"), [(5, True), (500, False), (None, True)])
+def test_a_hot_partition_has_one_voice(per_member: int | None, *, is_said: bool) -> None:
+    """Whether one member can read it, cannot, or nobody knows."""
+    capacity = None if per_member is None else saturated(60, per_member=per_member)
+    hot = read(hours(skew=0.9, lag=lambda hour: 900.0 * hour), capacity=capacity)
     advice = advice_for(dataclasses.replace(hot, hours=changed(hot.hours, consumed=18_000.0)))
     said = [f"{it.words} {it.to_do}" for it in advice.findings if it.severity > Severity.NOTE]
 
-    assert all("more replicas do not help" in words for words in said)
-    assert advice.hpa.target.reason.endswith("more replicas do not help.")
+    assert said
+    assert {"more replicas do not help" in words for words in said} == {is_said}
 
 
 def test_what_waits_in_a_planned_pause_drains_when_it_ends() -> None:

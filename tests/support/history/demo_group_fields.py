@@ -184,7 +184,8 @@ GROUP_FIELDS = (
         )
     ),
     *(
-        Field(f"replay.candidates.{name}", if_recommended(truth))
+        Field(f"{path}.{name}", if_recommended(truth))
+        for path in ("replay.candidates", "presets.replayed")
         for name, truth in (
             ("minutes", lambda _, of: Between(BESIDE, len(of.topics[0].known), len(of.topics[0].known))),
             *((f"wait_{each}", lambda *_: Between(BESIDE, 0, 7 * 86_400)) for each in ("p50", "p95", "p99", "max")),
@@ -197,15 +198,14 @@ GROUP_FIELDS = (
     ),
     Field(
         "presets.hpa.target_average_value.value",
-        if_recommended(lambda name, of: [share * target(of) for share in (1, 1, *[chosen(name)[0]] * 2, 1)]),
+        if_recommended(lambda _, of: [target(of)] * 5),
         0.05,
-        "as above",
+        "rounded to two digits, of the HPA that was replayed first",
     ),
     Field(
         "presets.hpa.min_replicas.value",
         lambda name, of: [
-            *[least(name, of, of.off_peak)] * 2,
-            recommended_least(name, of),
+            *[least(name, of, of.off_peak)] * 3,
             of.most_members,
             least(name, of, float(np.median(of.rate))),
         ],
@@ -219,7 +219,7 @@ GROUP_FIELDS = (
     Field("presets.hpa.scale_up.policies.period_seconds", lambda *_: [15] * 10),
     Field(
         "presets.hpa.scale_down.stabilization_window_seconds.value",
-        lambda name, _: [60, 900, chosen(name)[2], max(600, chosen(name)[2]), 900],
+        lambda *_: [60, 900, WINDOW, 600, 900],
     ),
     Field("presets.hpa.scale_down.policies.value", lambda *_: [100, 1, 50, 25, 50]),
     Field("presets.hpa.scale_down.policies.period_seconds", lambda *_: [60, 120, 60, 60, 60]),
