@@ -25,6 +25,7 @@ SERVICE_RANGE = "10.0.0.0/24"
 FIRST_SERVICE_ADDRESS = "10.0.0.1"
 ISSUER = "https://kubernetes.default.svc"
 FRONT_PROXY = "front-proxy-client"
+CONTROLLER_MANAGER = "kube-controller-manager"
 TOKEN_SECONDS = 24 * 3600
 ACCOUNT_SECONDS = 180.0
 
@@ -48,6 +49,10 @@ class ControlPlane:
     @property
     def cluster_ca(self) -> Path:
         return self.authority.pair.certificate
+
+    @property
+    def controller_manager_log(self) -> Path:
+        return self.home / "logs" / f"{CONTROLLER_MANAGER}.log"
 
     @property
     def front_proxy_ca(self) -> Path:
@@ -175,7 +180,7 @@ def control_plane(
             yield plane
             return
         periods = (hpa_sync_seconds, downscale_stabilization_seconds)
-        url, controller_manager = _start_controller_manager(binary, plane, logs, *periods, features)
+        url, controller_manager = _start_controller_manager(binary, plane, *periods, features)
         running.enter_context(controller_manager)
         _wait_for_controller_manager(plane, url, controller_manager)
         yield plane
@@ -281,7 +286,6 @@ def _wait_for_apiserver(plane: ControlPlane, etcd: Process) -> None:
 def _start_controller_manager(
     binary: Path,
     plane: ControlPlane,
-    logs: Path,
     hpa_sync_seconds: int,
     downscale_stabilization_seconds: int,
     features: str,
@@ -306,10 +310,13 @@ def _start_controller_manager(
         "secure-port": port,
         "horizontal-pod-autoscaler-sync-period": f"{hpa_sync_seconds}s",
         "horizontal-pod-autoscaler-downscale-stabilization": f"{downscale_stabilization_seconds}s",
+        "kube-api-qps": 100,  # all HPAs of a namespace decide within two seconds here, not fifteen
+        "kube-api-burst": 200,
+        "vmodule": "horizontal=4",  # logs each decision of the HPA controller, and when it was made
         "feature-gates": features,
     }
-    name = "kube-controller-manager"
-    return f"https://127.0.0.1:{port}", start(name, _command(binary, name, flags), log=logs / f"{name}.log")
+    command = _command(binary, CONTROLLER_MANAGER, flags)
+    return f"https://127.0.0.1:{port}", start(CONTROLLER_MANAGER, command, log=plane.controller_manager_log)
 
 
 def _wait_for_controller_manager(plane: ControlPlane, url: str, process: Process) -> None:

@@ -1,6 +1,6 @@
 """What is computed as the decision of Kubernetes' HPA controller, beside that of a real one on the same values."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -9,15 +9,14 @@ from adapter.verdicts.controllers import ControllerFlags, Controllers
 from adapter.verdicts.hpa import Hpa
 from local.kubernetes.control_plane import ControlPlane
 from tests.support.hpas import Json, external, hpa, rules
-from tests.support.real.fed_hpas import FedHpa, feed, ready_pods
+from tests.support.real.fed_hpas import FedHpa, feed, ready_pods, uncertain_syncs
 
 SYNC_SECONDS = 2.0
 FLAGS = ControllerFlags(sync_seconds=SYNC_SECONDS, downscale_stabilization_seconds=5.0)
 """Those of the local control plane."""
 SYNCS = 17
 READY = 2
-LEAST_CERTAIN = SYNCS // 2
-TRIALS = 8
+TRIALS = 5
 LONGEST_SECONDS = 240.0
 
 TARGET = 10_000
@@ -56,7 +55,24 @@ def fed(name: str, values: Sequence[Sequence[int | None]], *metrics: Json, repli
         "metrics": [*(metrics or average(name, len(values[0])))],
     }
     behavior = of.get("behavior")
-    return FedHpa(name, {**spec, "behavior": without_nulls(behavior)} if behavior else spec, replicas, values)
+    if behavior:
+        spec["behavior"] = without_nulls(behavior)
+    return FedHpa(name, spec, replicas, values, sorted(windows_of(as_hpa(spec))))
+
+
+def as_hpa(spec: Json) -> Hpa:
+    return hpa(*spec["metrics"], least=spec["minReplicas"], most=spec["maxReplicas"], behavior=spec.get("behavior"))
+
+
+def windows_of(it: Hpa) -> set[float]:
+    """The seconds after which a decision counts no longer. In a window of 0 s, none counts."""
+    if it.behavior is None:
+        return {FLAGS.downscale_stabilization_seconds}
+    up, down = it.behavior.scale_up, it.behavior.scale_down
+    periods = {float(policy.period_seconds) for rules in (up, down) for policy in rules.policies}
+    stabilizing = down.stabilization_window_seconds
+    usual = FLAGS.downscale_stabilization_seconds if stabilizing is None else stabilizing
+    return (periods | {float(up.stabilization_window_seconds or 0), float(usual)}) - {0.0}
 
 
 def without_nulls(of: object) -> object:
@@ -87,6 +103,12 @@ def all_hpas() -> list[FedHpa]:
         fed("zero", series("zero", rests=0.5), least=0, behavior=quick),
         fed("zero-without-behavior", series("zero-without-behavior", rests=0.6), least=0),
         fed("value", series("value", most=3), external(value="10", name="value-0")),
+        fed(
+            "value-and-average",
+            series("value-and-average", 2, most=4, fails=0.2),
+            external(value="10", name="value-and-average-0"),
+            external(average="10", name="value-and-average-1"),
+        ),
         fed("outdated-changes", series("outdated-changes"), behavior=alternating, most=12),
     ]
 
@@ -94,72 +116,41 @@ def all_hpas() -> list[FedHpa]:
 @pytest.fixture(scope="module")
 def decided(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, FedHpa]:
     """What the real controller did; all HPAs at once, since most of the time is spent waiting. Those of which a busy
-    machine leaves too little certain run again."""
+    machine leaves a sync uncertain run again."""
     found: dict[str, FedHpa] = {}
     for trial in range(TRIALS):
-        hpas = [
-            each for each in all_hpas() if each.name not in found or certain_syncs(found[each.name]) < LEAST_CERTAIN
-        ]
+        hpas = [each for each in all_hpas() if each.name not in found or any(uncertain_syncs(found[each.name]))]
         if not hpas:
             break
         name = f"fed-hpas-{trial}"
         namespace: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         plane.apply([namespace])
-        ready_pods("value", READY, plane, name)
-        feed(plane, tmp_path_factory.mktemp("feeding"), name, hpas, LONGEST_SECONDS)
+        for with_value in ("value", "value-and-average"):
+            ready_pods(with_value, READY, plane, name)
+        feed(plane, tmp_path_factory.mktemp("feeding"), name, hpas, SYNC_SECONDS, LONGEST_SECONDS)
         plane.delete([namespace])
         found |= {each.name: each for each in hpas}
     return found
 
 
 @pytest.mark.parametrize("name", [each.name for each in all_hpas()])
-def test_a_real_controller_decides_as_it_is_computed(name: str, decided: Mapping[str, FedHpa]) -> None:
+def test_a_real_controller_decides_in_every_sync_as_it_is_computed(name: str, decided: Mapping[str, FedHpa]) -> None:
     it = decided[name]
-    certain = certain_syncs(it)
-    real = [sync.spec for sync in it.syncs[1 : certain + 1]]
+    real = [sync.spec for sync in it.syncs[1 : SYNCS + 1]]
 
-    assert computed(it, as_read(it))[:certain] == real
-    assert certain >= LEAST_CERTAIN, "the machine was too slow to know which records were within a window"
+    assert list(uncertain_syncs(it)) == [], "the machine was too slow to know which decisions were within a window"
+    assert computed(it) == real
     assert len(set(real)) > 1
 
 
-def as_read(it: FedHpa) -> Hpa:
-    least, most = it.spec["minReplicas"], it.spec["maxReplicas"]
-    return hpa(*it.spec["metrics"], least=least, most=most, behavior=it.spec.get("behavior"))
+def computed(it: FedHpa) -> list[int]:
+    """What follows from what the controller saw in each sync, when it saw it."""
+    controllers = Controllers([as_hpa(it.spec)], FLAGS)
+    return [_computed_in(sync, it, controllers) for sync in range(SYNCS)]
 
 
-def certain_syncs(it: FedHpa) -> int:
-    """How many from the first on."""
-    return next(_uncertain(it, as_read(it)), SYNCS)
-
-
-def computed(it: FedHpa, of: Hpa) -> list[int]:
-    """What follows from what the controller saw in each sync."""
-    controllers = Controllers([of], FLAGS)
-    return [
-        int(
-            controllers.sync(
-                now,
-                np.array([[np.nan if value is None else value] for value in values], float),
-                *(np.array([number]) for number in (sync.spec, sync.status, READY)),
-            )[0]
-        )
-        for now, values, sync in zip(it.replied, it.values, it.syncs, strict=False)
-    ]
-
-
-def _uncertain(it: FedHpa, of: Hpa) -> Iterator[int]:
-    """Yields the syncs in which an earlier record may have been within a window or a period, or not: when exactly the
-    controller made it, is only known to lie between its reply and the next sync less the time between two."""
-    behavior = of.behavior
-    spans = {FLAGS.downscale_stabilization_seconds}
-    if behavior is not None:
-        directions = (behavior.scale_up, behavior.scale_down)
-        spans |= {float(policy.period_seconds) for rules in directions for policy in rules.policies}
-        spans |= {float(rules.stabilization_window_seconds or 0) for rules in directions}
-    latest = [sync.arrived - SYNC_SECONDS for sync in it.syncs[1:]]
-    for at in range(SYNCS):
-        for before in range(at):
-            least, most = it.replied[at] - latest[before], latest[at] - it.replied[before]
-            if any(least <= span <= most for span in spans):
-                yield at
+def _computed_in(sync: int, it: FedHpa, controllers: Controllers) -> int:
+    seen, decided = it.syncs[sync], it.decided_in(sync)
+    values = np.array([[np.nan if value is None else value] for value in it.values[sync]], float)
+    replicas = (np.array([number]) for number in (seen.spec, seen.status, READY))
+    return int(controllers.sync(seen.arrived if decided is None else decided.begin, values, *replicas)[0])
