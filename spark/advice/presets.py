@@ -51,11 +51,14 @@ def presets_for(group: Group, load: Load, hpa: Recommendation, zone: ZoneInfo) -
 
 
 def replay_in_words(preset: Preset) -> str:
+    """Empty where the data does not look like it."""
     of = preset.replayed
+    if not preset.looks_like_it:
+        return ""
     if of is None:
         return "It was not replayed."
     kept = f"{formatting.share(of.kept_share)} of the minutes"
-    if not preset.fits and preset.looks_like_it:
+    if not preset.fits:
         return f"Replayed, it keeps the wait in {kept} only."
     return (
         f"Replayed, it keeps the wait in {kept}, with {formatting.plural(round(of.replica_hours), 'replica-hour')} and "
