@@ -30,7 +30,7 @@ SCALED_VERSION, SCALED_KIND = "scaled.example/v1", "Scaled"
 MERGE_PATCH = "application/merge-patch+json"
 NO_SUCH_METRIC = b'{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404, "reason": "NotFound"}'
 
-DECISION_SECONDS = 0.5
+DECISION_SECONDS = 0.75
 """From an answer until the controller has decided, and has changed the scale; on a busy machine it is more."""
 LINE = re.compile(
     r'I(?P<time>\d{4} \d\d:\d\d:\d\d\.\d{6}) .*"(?P<what>Proposing desired replicas|Decided not to scale|'
