@@ -184,10 +184,13 @@ def _misfit(it: Calibration, minutes: Minutes, consumers: Consumers) -> str:
         return f"in late minutes, {few} of {consumers.width} partitions had the lag: they were not read, or slowly"
     if it.replayed.wait_p95 < it.observed.wait_p95:
         return (
-            "messages waited longer than the minutes explain: in bursts within a minute, for slower members, or while "
-            "members were away between two samples"
+            "messages waited longer than the minutes explain: in bursts within a minute, in several busy partitions of "
+            "one member, for slower members, or while members were away between two samples"
         )
-    return "members did more than in the minutes in which they were saturated"
+    return (
+        "messages waited shorter than the minutes explain: members did more than in the minutes in which they were "
+        "saturated, or several busy partitions were those of different members"
+    )
 
 
 def _is_unsteady(minutes: Minutes) -> Flags:
