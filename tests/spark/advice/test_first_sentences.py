@@ -16,7 +16,7 @@ from spark.advice.weekly_pattern import week_of
 from spark.report.group_file import agreed
 from tests.support.history.compacting import compacted, reported
 from tests.support.history.planted_weeks import END, write_weeks
-from tests.support.history.recommendations import faults_in, recommended
+from tests.support.history.recommendations import assert_recommended_hpas_are_proven, recommended
 from tests.support.history.recommended_files import hpa_in, object_in, settings_in
 from tests.support.history.troubled_groups import troubled_groups
 
@@ -259,7 +259,7 @@ def test_hpas_are_recommended_where_they_keep_the_wait(made: Report, patient: Re
 def test_what_happened_is_reproduced_before_the_cheapest_hpa_that_keeps_the_wait_is_recommended(
     made: Report, patient: Report
 ) -> None:
-    assert [*faults_in(made), *faults_in(patient)] == []
+    assert_recommended_hpas_are_proven(made, patient)
 
 
 def test_a_promise_that_is_cheaper_than_any_lag_is_recommended_with_its_rule_as_a_file_to_copy(made: Report) -> None:

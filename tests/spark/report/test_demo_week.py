@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from local.histories.plausible_history import write_week
+from spark.advice.assessment import Report
 from spark.report.group_file import agreed
 from tests.support.history.compacting import compacted, reported
 from tests.support.history.demo_fields import (
@@ -36,16 +37,22 @@ from tests.support.history.demo_truth import (
     TopicTruth,
     hpa_over,
 )
+from tests.support.history.recommendations import assert_recommended_hpas_are_proven, recommended
 
 
 @pytest.fixture(scope="module")
-def output(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root, output = tmp_path_factory.mktemp("week"), tmp_path_factory.mktemp("report")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("report")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def made(spark_session: SparkSession, output: Path, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """With its files in `output`."""
+    root = tmp_path_factory.mktemp("week")
     write_week(root)
     compacted(root)
     times = ("2026-11-09T00:00Z", "2026-11-16T00:00Z")
-    reported(root, output, spark_session, NOW, times, "Europe/Berlin", agreed(f"{MAX_WAIT}s", None, None))
-    return output
+    return reported(root, output, spark_session, NOW, times, "Europe/Berlin", agreed(f"{MAX_WAIT}s", None, None))
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +162,11 @@ def test_the_recommended_hpa_keeps_the_reports_own_threshold(groups: dict[str, d
     assert above < 0.05
     assert above < topic["threshold"]["seconds_above"] / topic["threshold"]["known_seconds"]
     assert len(set(replicas)) > 1
+
+
+def test_what_happened_is_reproduced_wherever_an_hpa_is_recommended(made: Report) -> None:
+    assert_recommended_hpas_are_proven(made)
+    assert {"checkout", "search-index"} <= recommended(made).keys()
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,12 @@ A_FIFTH = 0.01
 """Of the minutes in which the wait need not be kept: a replay does not know that messages were read again."""
 
 
+def assert_recommended_hpas_are_proven(*reports: Report) -> None:
+    """Each reproduces what happened where it recommends an HPA, and what it recommends keeps the wait most cheaply."""
+    faults = [fault for report in reports for fault in faults_in(report)]
+    assert not faults, faults
+
+
 def faults_in(report: Report) -> Iterator[str]:
     """Yields `group: what is wrong` with what is recommended, or recommended although the past is not reproduced."""
     for standing in report.standings:
