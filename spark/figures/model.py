@@ -265,6 +265,8 @@ class Group:
     member_hours: MemberHours = field(default_factory=MemberHours)
     happened: Mapping[str, Happened] = field(default_factory=dict)
     """By the column of the hours that counts it in partitions."""
+    earlier: Periods | None = None
+    """Production in the hours before the range, where it grows; None: not read."""
 
     @property
     def by_local_hour(self) -> Periods:

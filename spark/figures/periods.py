@@ -29,6 +29,10 @@ def between(hours: Periods, keep: Flags) -> Periods:
     return Periods(*(getattr(hours, field.name)[keep] for field in fields(Periods)))
 
 
+def joined(earlier: Periods, later: Periods) -> Periods:
+    return Periods(*(np.append(getattr(earlier, it.name), getattr(later, it.name)) for it in fields(Periods)))
+
+
 def last_hours(hours: Periods, number: int) -> Periods:
     """Those of the last so many hours by the clock: fewer where rows are missing."""
     return between(hours, hours.start > hours.start[-1:] - np.timedelta64(number, "h"))

@@ -110,6 +110,15 @@ def periods_by_key(table: pa.Table, start: str) -> dict[Names, Periods]:
     return {key: _periods_of(columns, start) for key, columns in _columns_by_key(table, NAMES, start).items()}
 
 
+def production_by_group(hourly: pa.Table) -> dict[tuple[str, ...], Periods]:
+    """By cluster and group. `hourly`: `produced` and `covered_seconds` of topics' hours."""
+    topics: dict[tuple[str, ...], list[Periods]] = {}
+    for key, columns in _columns_by_key(hourly, NAMES, "hour").items():
+        production = {name: columns[name] for name in ("produced", "covered_seconds")}
+        topics.setdefault(key[:2], []).append(periods(columns["hour"], **production))
+    return {key: hours for key, of_group in topics.items() if (hours := _together(of_group)) is not None}
+
+
 def expected_of(topics: pa.Table, agreements: Agreements) -> list[ExpectedSamples]:
     """`topics`: as `range_figures.topics_of` has them."""
     expected = []

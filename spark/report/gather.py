@@ -4,13 +4,15 @@ Spark's tasks reduce samples to figures, and `range_figures` puts hours together
 and hour, become the values of `spark.figures.model`.
 """
 
-from collections.abc import Callable, Iterable
-from datetime import datetime
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark.advice.incidents.growth import grown
 from spark.figures import formatting
 from spark.figures.model import Group, Periods
 from spark.figures.periods import Wanted, time_of
@@ -24,6 +26,9 @@ from spark.tables.topic_parts import Names
 
 SAMPLED = np.timedelta64(31, "D")
 """The newest part of a range of which every sample is read, for percentiles, episodes and capacity."""
+
+EARLIER = timedelta(weeks=6)
+"""Before the range, of which production is read where it grows."""
 
 Check = Callable[[], None]
 """Raises where the run is to end."""
@@ -56,7 +61,17 @@ def gathered_groups(
         shares=_shares(tables, topics),
     )
     days_of_topics = periods_by_key(daily, "day")
-    return assembly.assembled_groups(computed, hours_of_topics, days_of_topics, agreements)
+    groups = assembly.assembled_groups(computed, hours_of_topics, days_of_topics, agreements)
+    return with_earlier(groups, tables, wanted)
+
+
+def with_earlier(groups: Sequence[Group], tables: Tables, wanted: Wanted) -> tuple[Group, ...]:
+    """With production before the range, where it grows: forecasts are tried on all the weeks that there are."""
+    growing = {group.name for group in groups if grown(group) is not None}
+    if not growing or wanted.since is None:
+        return tuple(groups)
+    earlier = assembly.production_by_group(tables.production(growing, Wanted(wanted.since - EARLIER, wanted.since)))
+    return tuple(replace(group, earlier=earlier.get((group.cluster, group.name))) for group in groups)
 
 
 def _shares(tables: Tables, topics: pa.Table) -> pa.Table:

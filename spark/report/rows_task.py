@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from adapter.history.arrow import ARROW_TYPES, empty_table, flags_of
@@ -35,6 +36,8 @@ class TableRead:
     wanted: Wanted
     topics: Mapping[int, Collection[Names]] | None = None
     """The wanted ones of each hour or day, by its start in microseconds since the epoch; None: all."""
+    groups: tuple[str, ...] | None = None
+    """The names of the wanted ones; None: all."""
 
     def tasks(self) -> "list[TableRead]":
         number = math.ceil(len(self.paths) / FILES_OF_A_TASK)
@@ -53,7 +56,8 @@ def rows_in(task: TableRead) -> pa.Table:
     is_wanted = task.wanted.has_each(starts, task.length)
     if task.topics is not None:
         is_wanted &= _is_of(rows_of(rows, task.columns), starts, task.topics)
-    return rows.filter(flags_of(is_wanted))
+    rows = rows.filter(flags_of(is_wanted))
+    return rows if task.groups is None else rows.filter(pc.is_in(rows["group"], pa.array(task.groups, pa.string())))
 
 
 def _is_of(rows: TableRows, starts: Ints, topics: Mapping[int, Collection[Names]]) -> Flags:

@@ -49,6 +49,15 @@ class Tables:
         tables = self._done(rows_in, [*first, *daily.tasks()], "hourly and daily tables of the range")
         return hourly.together(tables[: len(first)]), daily.together(tables[len(first) :])
 
+    def production(self, groups: Collection[str], wanted: Wanted) -> pa.Table:
+        """`produced` and `covered_seconds` of the topics of these groups, hour by hour."""
+        paths = [path for day, path in self._days().items() if wanted.may_have(day)]
+        columns = ("hour", "produced", "covered_seconds")
+        reading = replace(
+            self._reading(paths, HOURLY, columns, "hour", layout.HOUR, wanted), groups=tuple(sorted(groups))
+        )
+        return reading.together(self._done(rows_in, reading.tasks(), "production before the range"))
+
     def partitions(self, topics: Mapping[datetime, Collection[Names]]) -> pa.Table:
         """Of these topics in each hour. No other row leaves a task: an hour may have a million partitions."""
         paths = [path for hour in self._of_hours(layout.PARTITIONS, topics) for path in hour]

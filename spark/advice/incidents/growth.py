@@ -1,6 +1,7 @@
 """Pure: production that grows from week to week, and when members and partitions run out if it goes on."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -11,20 +12,25 @@ from spark.advice.demand import Load, well_covered
 from spark.advice.finding import Finding, Severity
 from spark.figures import formatting
 from spark.figures.model import Floats, Group, Periods
-from spark.figures.periods import NUMPY_HOUR, time_of
+from spark.figures.periods import NUMPY_HOUR, joined, time_of
+from spark.tables.columns import Ints
 from spark.tables.layout import HOUR
 
 CODE = "growth"
 GROWS = 1.2
 """Times the production of the same hours a week before."""
 WEEK, DAY_HOURS, ENOUGH_HOURS = 168, 24, 20
-FEWEST_DAYS = 10
-"""Seven that a trend is tried on, and three that it is made of."""
-TRIED_DAYS = 7
+WEEK_DAYS, FEWEST_BEFORE = 7, 3
+"""Days of a week that is forecast, and the fewest before it that a trend is made of."""
+FEWEST_DAYS = WEEK_DAYS + FEWEST_BEFORE
+MADE_OF_DAYS = 28
+"""The longest time that a trend is made of: what is older shows how the group once was."""
 LARGEST_ERROR = 0.25
 """As a share of what came. If the error is larger, no date is given."""
 FURTHEST_DAYS = 56
 SOON_DAYS = 28
+LARGEST_LOGARITHM = 700.0
+"""Of a number that is finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,9 @@ class Trend:
     last: float
     """Where the line is on the last day."""
     error: float
-    """The median error on the last seven days, of a trend that was made without them; of what came."""
+    """The median of all days of the weeks that were forecast; of what came."""
+    weeks: int
+    """Past ones, each forecast by a trend of the days before it."""
 
     def reaches(self, rate: float) -> float:
         """In how many days after the last one; infinite: never."""
@@ -48,11 +56,12 @@ class Trend:
 
 
 def growth(group: Group, load: Load, *, zone: ZoneInfo) -> Finding | None:
-    times = week_on_week(well_covered(group.hours))
-    if times is None or times < GROWS:
+    times = grown(group)
+    if times is None:
         return None
     end = time_of(group.hours.start[-1]) + HOUR
-    trend = trend_of(daily_peaks(well_covered(group.hours)))
+    seen = group.hours if group.earlier is None else joined(group.earlier, group.hours)
+    trend = trend_of(daily_peaks(well_covered(seen)))
     said, soonest = _outlook(trend, load, end, zone)
     return Finding(
         CODE,
@@ -63,6 +72,12 @@ def growth(group: Group, load: Load, *, zone: ZoneInfo) -> Finding | None:
         since=max(end - timedelta(days=14), time_of(group.hours.start[0])),
         evidence="the last seven days and the seven before",
     )
+
+
+def grown(group: Group) -> float | None:
+    """How many times its production is that of a week before; None: it does not grow, or too little was seen."""
+    times = week_on_week(well_covered(group.hours))
+    return times if times is not None and times >= GROWS else None
 
 
 def week_on_week(hours: Periods) -> float | None:
@@ -90,30 +105,48 @@ def daily_peaks(hours: Periods) -> Floats:
 
 
 def trend_of(peaks: Floats) -> Trend | None:
-    """The better one of both lines on the last seven days; None: too few days were seen."""
+    """The line that was closer in the past weeks; None: too few days were seen."""
     days = np.flatnonzero(~np.isnan(peaks) & (peaks > 0))
-    days = days[days >= len(peaks) - SOON_DAYS]
-    if len(days) < FEWEST_DAYS:
+    recent = days[days >= len(peaks) - MADE_OF_DAYS]
+    weeks = list(_past_weeks(days))
+    if len(recent) < FEWEST_DAYS or not weeks:
         return None
     trends = []
     for is_exponential in (True, False):
-        values = np.log(peaks[days]) if is_exponential else peaks[days]
-        early, late = slice(None, -TRIED_DAYS), slice(-TRIED_DAYS, None)
-        tried = np.polyval(np.polyfit(days[early], values[early], 1), days[late])
-        predicted = np.exp(np.minimum(tried, 700)) if is_exponential else tried
-        error = float(np.median(np.abs(predicted / peaks[days][late] - 1)))
-        slope, start = (float(it) for it in np.polyfit(days, values, 1))
-        trends.append(Trend(is_exponential, slope, start + slope * (len(peaks) - 1), error))
+        errors = [abs(_forecast(peaks, *week, is_exponential=is_exponential) / peaks[week[1]] - 1) for week in weeks]
+        slope, start = _line(peaks, recent, is_exponential=is_exponential)
+        last = start + slope * (len(peaks) - 1)
+        trends.append(Trend(is_exponential, slope, last, float(np.median(np.concatenate(errors))), len(weeks)))
     return min(trends, key=lambda trend: trend.error)
+
+
+def _past_weeks(days: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Yields of each past week, the newest first, the days before it and its own. `days`: those that were seen."""
+    for end in range(len(days), WEEK_DAYS, -WEEK_DAYS):
+        before, week = days[: end - WEEK_DAYS], days[end - WEEK_DAYS : end]
+        before = before[before >= week[0] - MADE_OF_DAYS]
+        if len(before) >= FEWEST_BEFORE:
+            yield before, week
+
+
+def _forecast(peaks: Floats, before: Ints, week: Ints, *, is_exponential: bool) -> Floats:
+    line = np.polyval(_line(peaks, before, is_exponential=is_exponential), week)
+    return np.exp(np.minimum(line, LARGEST_LOGARITHM)) if is_exponential else line
+
+
+def _line(peaks: Floats, days: Ints, *, is_exponential: bool) -> tuple[float, float]:
+    """Its slope a day, and its value on day 0."""
+    slope, start = np.polyfit(days, np.log(peaks[days]) if is_exponential else peaks[days], 1)
+    return float(slope), float(start)
 
 
 def _outlook(trend: Trend | None, load: Load, end: datetime, zone: ZoneInfo) -> tuple[str, float]:
     """In words, and in how many days what there is runs out."""
     if trend is None:
         return "The history has fewer than ten days, so no date can be given.", math.inf
-    error = formatting.share(trend.error)
+    tried = _tried(trend)
     if trend.error > LARGEST_ERROR:
-        return f"No date can be given: a trend made a week before was {error} off on the last seven days.", math.inf
+        return f"No date can be given: {tried[0].lower()}{tried[1:]}", math.inf
     members = load.members_max or 0
     limits = [("members", members)] if members < load.most_members else []
     limits.append(("partitions, with a member for each,", load.most_members))
@@ -125,13 +158,22 @@ def _outlook(trend: Trend | None, load: Load, end: datetime, zone: ZoneInfo) -> 
         if days.get(name, math.inf) <= FURTHEST_DAYS
     ]
     if not told:
-        said = f"At this pace its partitions are enough for eight weeks and more. The trend was {error} off last week."
-        return said, math.inf
+        return f"At this pace its partitions are enough for eight weeks and more. {tried}", math.inf
     said = (
-        f"At this pace {' and '.join(told)}, counting with {formatting.rate(load.per_member)} a member{known}. A trend "
-        f"made a week before was {error} off on the last seven days."
+        f"At this pace {' and '.join(told)}, counting with {formatting.rate(load.per_member)} a member{known}. {tried}"
     )
     return said, min(days.values())
+
+
+def _tried(trend: Trend) -> str:
+    """How far off such a trend was, and in how many weeks."""
+    days, error = f"median of {WEEK_DAYS * trend.weeks} days", formatting.share(trend.error)
+    if trend.weeks == 1:
+        return f"In the last week, a forecast made in the same way from the days before it was {error} off ({days})."
+    return (
+        f"In the last {trend.weeks} weeks, forecasts made in the same way, each from the days before its week, were "
+        f"{error} off ({days})."
+    )
 
 
 def _spent(load: Load) -> str:

@@ -1,20 +1,29 @@
 """Two weeks of groups with one trouble each, from samples to the report: whoever reads only the first sentence of a
 group does the right thing."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
 from local.manifests.consistency import hpa_problems
 from spark.advice.assessment import Report, Standing
+from spark.advice.demand import load_of
 from spark.advice.finding import Severity
+from spark.advice.incidents.growth import growth
 from spark.advice.recommendation import Reads
 from spark.advice.weekly_pattern import week_of
+from spark.figures.model import as_column
+from spark.figures.periods import Wanted, between, joined
+from spark.report.gather import with_earlier
 from spark.report.group_file import agreed
-from tests.support.history.compacting import compacted, reported
+from spark.report.tables import Tables
+from spark.storage.local import LocalFiles
+from tests.support.history.compacting import compacted, in_process, reported
 from tests.support.history.planted_weeks import END, write_weeks
 from tests.support.history.recommendations import assert_recommended_hpas_are_proven, recommended
 from tests.support.history.recommended_files import hpa_in, object_in, settings_in
@@ -108,8 +117,8 @@ SENTENCES = {
         (
             "Production grows: 128 times that of the same hours a week before. At this pace its 8 "
             "partitions, with a member for each, may no longer be enough, counting with 512 /s a member, the "
-            "most that a member was seen to do. A trend made a week before was < 0.1 % off on the last "
-            "seven days."
+            "most that a member was seen to do. In the last week, a forecast made in the same way from the days "
+            "before it was < 0.1 % off (median of 7 days)."
         ),
         "Plan partitions and replicas for it.",
     ),
@@ -337,6 +346,19 @@ def test_no_hpa_is_recommended_for_a_partition_that_is_slow_or_hot(made: Report)
 
         assert target.value is None
         assert target.reason.endswith(": more replicas do not help.")
+
+
+def test_production_before_the_range_counts_where_it_grows(made: Report, history: Path) -> None:
+    """Of nine days, a trend cannot be tried on any week; with the five days before them it can."""
+    whole, since = of(made, "doubles every day").group, END - timedelta(days=9)
+    ranged = replace(whole, hours=between(whole.hours, whole.hours.start >= as_column(since)))
+    tables = Tables(in_process(), LocalFiles(history))
+    (longer,) = with_earlier([ranged], tables, Wanted(since, END))
+    said = [growth(it, load_of(it), zone=INDIA) for it in (ranged, longer)]
+    assert longer.earlier is not None
+
+    assert ["fewer than ten days" in it.words for it in said if it] == [True, False]
+    assert np.array_equal(joined(longer.earlier, ranged.hours).produced, whole.hours.produced, equal_nan=True)
 
 
 def test_busy_hours_are_those_of_a_zone_of_half_hours(made: Report) -> None:

@@ -1,5 +1,6 @@
 """Growth of production and how far ahead it can be told."""
 
+from dataclasses import replace
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from spark.advice.demand import load_of
 from spark.advice.finding import Finding, Severity
 from spark.advice.incidents.growth import daily_peaks, growth, trend_of, week_on_week
+from spark.figures.periods import between
 from tests.support.history.report_groups import group, hours, saturated, topic
 
 UTC = ZoneInfo("UTC")
@@ -38,7 +40,10 @@ def test_growth_says_when_members_and_partitions_run_out() -> None:
     assert said.words.startswith("Production grows: 1.9 times that of the same hours a week before. At this pace ")
     assert "its 2 members are enough until Tue 2026-06-16" in said.words
     assert "its 4 partitions, with a member for each, are enough until Tue 2026-06-23" in said.words
-    assert "<\u202f0.1\u202f% off on the last seven days" in said.words
+    assert said.words.endswith(
+        " In the last week, a forecast made in the same way from the days before it was <\u202f0.1\u202f% off "
+        "(median of 7 days)."
+    )
 
 
 def test_growth_that_partitions_bear_for_months_is_noted() -> None:
@@ -49,7 +54,7 @@ def test_growth_that_partitions_bear_for_months_is_noted() -> None:
     assert "enough for eight weeks and more" in said.words
 
 
-def test_the_trend_is_the_one_that_was_closer_on_the_last_seven_days() -> None:
+def test_the_trend_is_the_one_that_was_closer_in_the_past_weeks() -> None:
     days = np.arange(14.0)
     doubling, steady = trend_of(np.exp2(days)), trend_of(10 + 5 * days)
 
@@ -59,6 +64,39 @@ def test_the_trend_is_the_one_that_was_closer_on_the_last_seven_days() -> None:
     assert max(doubling.error, steady.error) < 1e-6
     assert doubling.reaches(2.0**16) == pytest.approx(3)
     assert steady.reaches(10 + 5 * 20) == pytest.approx(7)
+
+
+def test_the_error_is_that_of_all_past_weeks_each_forecast_from_the_days_before_it() -> None:
+    """Three steady weeks, and one with half as much again: only the last one was forecast wrongly."""
+    stepped = np.where(np.arange(28) < 21, 10.0, 15.0)
+    three_weeks, four_weeks = trend_of(stepped[:21]), trend_of(stepped)
+    assert three_weeks is not None
+    assert four_weeks is not None
+
+    assert (three_weeks.weeks, four_weeks.weeks) == (2, 3)
+    assert (three_weeks.error, four_weeks.error) == pytest.approx((0.0, 0.0))
+    worse = trend_of(np.append(stepped, 7 * [30.0]))
+    assert worse is not None
+    assert worse.weeks == 4
+    assert worse.error > 0.1
+
+
+def test_the_weeks_before_the_range_count_as_well() -> None:
+    """Ten days of which the last week can be forecast, and five weeks before them."""
+
+    def rate(hour: int) -> float:
+        return 10 * 1.1 ** (hour // 24)
+
+    whole = hours(45 * 24, rate)
+    is_range = np.arange(len(whole)) >= 35 * 24
+    ranged = group("billing", topic(of=between(whole, is_range)), capacity=saturated(60, 5000.0))
+    said = growth(replace(ranged, earlier=between(whole, ~is_range)), load_of(ranged), zone=UTC)
+
+    assert said is not None
+    assert said.words.endswith(
+        " In the last 6 weeks, forecasts made in the same way, each from the days before its week, were "
+        "<\u202f0.1\u202f% off (median of 42 days)."
+    )
 
 
 def test_no_date_is_told_by_a_trend_that_was_wrong_last_week() -> None:
@@ -71,7 +109,7 @@ def test_no_date_is_told_by_a_trend_that_was_wrong_last_week() -> None:
     said = growth(broken, load_of(broken), zone=UTC)
 
     assert said is not None
-    assert "No date can be given: " in said.words
+    assert "No date can be given: in the last week, a forecast made in the same way from " in said.words
 
 
 def test_too_few_days_have_no_trend_and_too_few_hours_no_growth() -> None:
