@@ -19,10 +19,7 @@ import numpy as np
 
 from adapter.columns import NO_COMMIT, Flags
 from adapter.lag.snapshot import NOT_ONE, Snapshot, State
-
-RESIDUE_SECONDS = 300.0
-"""Kafka's default for max.poll.interval.ms."""
-_MARKER = 1
+from adapter.verdicts.waits import MARKER, RESIDUE_SECONDS
 
 
 def with_markers(
@@ -32,7 +29,7 @@ def with_markers(
     `before` has the same layout."""
     commit = snapshot.last_commit
     is_one = may_have & (snapshot.state != State.AHEAD) & (commit != NO_COMMIT)
-    is_one &= snapshot.log_end - commit == _MARKER
+    is_one &= snapshot.log_end - commit == MARKER
     is_unmoved = is_one & (commit == before.last_commit)
     # If the machine was suspended between two readings, members may have been suspended with it.
     is_continued = is_unmoved & (snapshot.received <= before.received + max_age)

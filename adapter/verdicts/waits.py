@@ -14,6 +14,12 @@ from adapter.columns import Flags, Indexes, Offsets, Seconds
 
 Micros = NDArray[np.int64]
 
+MARKER = 1
+"""Offsets that a transaction marker takes."""
+RESIDUE_SECONDS = 300.0
+"""For so long a member may hold a record (Kafka's default for max.poll.interval.ms): what a member of a read_committed
+group leaves for longer, and is one offset, is a marker."""
+
 NEAR = 2
 """Log ends back in which most commits were passed: a group that keeps up is seconds behind."""
 LARGEST_KEY = 2**62

@@ -15,7 +15,7 @@ from spark.tables.columns import TableRows
 from spark.tables.sample_files import MISPLACED, Skipped
 from spark.tables.topic_parts import Bounds
 
-RULES = 5
+RULES = 6
 """Of compaction itself: another number makes every hour be done again whose samples are there."""
 OF_FILES = ("tables", "versions", "bounds")
 """What a record says of the files of its hour."""

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adapter.verdicts.waits import lag_behind
+from adapter.verdicts.waits import MARKER, RESIDUE_SECONDS, lag_behind
 from spark.rules.trail import is_handover, is_trail
 from spark.tables.columns import (
+    NOWHERE,
     UNKNOWN,
     Flags,
     Ints,
@@ -78,6 +79,7 @@ def deltas_of(hour: OrderedSamples) -> TableRows:
     end, committed, at = samples["log_end"], samples["committed"], samples["sampled_at"]
     begins = begins_of(hour.series_of)
     begin = np.repeat(begins, np.diff(begins, append=len(at)))
+    samples = samples.extended({"has_marker": has_marker(hour)})
     knows_end, knows_commit = end >= 0, committed >= 0
     last_end, last_commit = _last_before(knows_end, begin), _last_before(knows_commit, begin)
 
@@ -104,6 +106,25 @@ def deltas_of(hour: OrderedSamples) -> TableRows:
         "is_recreation": _is_recreation(hour, (end_before < 0) & (commit_before < 0)),
     }
     return samples.extended(changes).only(column.name for column in DELTAS)
+
+
+def has_marker(hour: OrderedSamples) -> Flags:
+    """Where only a transaction marker follows the commit: as the adapter recognised it, or by the same rule in samples
+    in which it did not. The adapter has to wait; afterwards, all samples count of a time in which nothing moved for as
+    long as the rule wants."""
+    samples = hour.samples
+    is_told: Flags = samples["has_marker"]
+    read_committed = samples.code("isolation", "read_committed")
+    if read_committed == NOWHERE:
+        return is_told
+    committed, at = samples["committed"], samples["sampled_at"]
+    may_be = (samples["isolation"] == read_committed) & (samples["state"] == samples.code("state", "ok"))
+    may_be &= (committed >= 0) & (samples["log_end"] - committed == MARKER) & (samples["members"] > 0)
+    begins = begins_of(hour.series_of, committed, may_be)
+    lengths = np.diff(begins, append=len(at))
+    lasts = at[begins + lengths - 1] - at[begins] >= RESIDUE_SECONDS * 1e6
+    is_marker: Flags = is_told | (may_be & np.repeat(lasts, lengths))
+    return is_marker
 
 
 def is_known(samples: TableRows) -> Flags:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from adapter.lag.transaction_markers import RESIDUE_SECONDS
 from adapter.settings.models import Settings
+from adapter.verdicts.waits import RESIDUE_SECONDS
 from tests.support import samples
 from tests.support.kafka.fake_cluster import Kafka
 from tests.support.kafka.rig import Rig

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
 
-from adapter.lag.transaction_markers import RESIDUE_SECONDS
+from adapter.verdicts.waits import RESIDUE_SECONDS
 from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, produce
 from local.processes import wait_until
