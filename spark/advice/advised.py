@@ -76,7 +76,7 @@ def advice_for_all(
     groups: Sequence[Group], ask: Ask, zone: ZoneInfo, given: Mapping[Names, Sequence[GivenHpa]]
 ) -> list[Advice]:
     """`ask` has the candidates replayed; `given`: the HPAs that groups have today."""
-    drafts = [draft_of(group, zone) for group in groups]
+    drafts = [draft_of(group, zone, has_hpa=bool(given.get(key_of(group)))) for group in groups]
     tried = [tried_of(draft, given.get(key_of(draft.group), ())) for draft in drafts]
     questions = [question_of(draft, each) for draft, each in zip(drafts, tried, strict=True)]
     asked = {key_of(draft.group): it for draft, it in zip(drafts, questions, strict=True) if it is not None}

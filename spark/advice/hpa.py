@@ -36,6 +36,10 @@ COMMITS_OF_TARGET = 0.5
 """Of target / capacity: with a longer time between two commits, the lag's steps move the replicas by half and more."""
 A_WEEK = 6.5 * DAY
 TOO_LITTLE = "Less than a day was seen: the daily peak may not be in it."
+LEAVING = (
+    "Members come and go, and the replay counts on replicas that stay. If an HPA adds and removes them, name its file "
+    "(--hpa)."
+)
 PAST = "The lag was above its threshold in the past alone, and no HPA is needed for what is over."
 
 
@@ -78,12 +82,13 @@ class Draft:
         return _instead(self.load)
 
 
-def draft_of(group: Group, zone: ZoneInfo) -> Draft:
-    """`zone`: in which times are told, and of the hours of the day."""
+def draft_of(group: Group, zone: ZoneInfo, *, has_hpa: bool = False) -> Draft:
+    """`zone`: in which times are told, and of the hours of the day; `has_hpa`: whether the group is known to have an HPA
+    today."""
     load = load_of(group)
     findings = findings_of(group, load, zone)
     most = max_replicas(load, is_even=all(it.code != Verdict.HOT_PARTITION for it in findings))
-    refusal = _refusal(group, load, findings)
+    refusal = _refusal(group, load, findings, has_hpa=has_hpa)
     hpa = Recommendation(
         target=_target(group, load, refusal),
         min_replicas=min_replicas(load, most.value),
@@ -152,7 +157,7 @@ def _wait(group: Group, promised: float) -> str:
     return formatting.duration(promised) + (" (its threshold)" if is_threshold else "")
 
 
-def _refusal(group: Group, load: Load, findings: tuple[Finding, ...]) -> str:
+def _refusal(group: Group, load: Load, findings: tuple[Finding, ...], *, has_hpa: bool) -> str:
     """Why no HPA can be recommended, whatever it goes by; empty: one may be."""
     useless = [it.brief for it in findings if it.code in REPLICAS_DO_NOT_HELP and it.is_cause and not it.is_over]
     if useless:
@@ -161,6 +166,8 @@ def _refusal(group: Group, load: Load, findings: tuple[Finding, ...]) -> str:
         return without_capacity(load)
     if any(it.code == LITTLE_DATA for it in findings):
         return TOO_LITTLE
+    if not has_hpa and any(it.code == Verdict.UNSTEADY_MEMBERS and not it.is_over for it in findings):
+        return LEAVING
     if any(it.code == Verdict.ABOVE_THRESHOLD and it.is_over for it in findings):
         return PAST
     return _impossible(group, load)
@@ -171,10 +178,13 @@ def _impossible(group: Group, load: Load) -> str:
     promised, commits = promised_seconds(group, load), group.commit_seconds
     wait = _wait(group, promised)
     if load.peak > load.most_members * _most_of_a_member(load):
-        return (
-            f"No HPA keeps a wait of {wait}: the busiest hour brought {formatting.rate(load.peak)}, more than the "
-            f"{formatting.plural(load.most_members, 'member')} that can have a partition do."
+        members = (
+            f"{load.most_members} members that can have a partition do"
+            if load.most_members > 1
+            else "only member that can have a partition does"
         )
+        busiest = formatting.rate(load.peak)
+        return f"No HPA keeps a wait of {wait}: the busiest hour brought {busiest}, more than the {members}."
     if commits is not None and commits > promised:
         return (
             f"No HPA keeps a wait of {wait}: commits come about every {formatting.duration(commits)}, and a message "
@@ -264,7 +274,8 @@ def min_replicas(load: Load, most: int) -> Number:
 def max_replicas(load: Load, *, is_even: bool) -> Number:
     """`is_even`: no partition is hot."""
     partitions = max(1, load.most_members)
-    every = f"One for each of {formatting.plural(partitions, 'partition')}; another member would have nothing to read."
+    each = "its only partition" if partitions == 1 else f"each of {formatting.plural(partitions, 'partition')}"
+    every = f"One for {each}; another member would have nothing to read."
     if load.most_members > load.partitions:
         every = (
             "As many as there were: which member reads what is not known, and those of a share group share partitions."

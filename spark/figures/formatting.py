@@ -70,7 +70,10 @@ def change(new: float, old: float) -> str:
         return UNKNOWN
     if new == old:
         return "none"
-    return f"{100 * (new - old) / old:+.0f}{_THIN}%" if old else "from 0"
+    if not old:
+        return "from 0"
+    per_cent = 100 * (new - old) / old
+    return f"<{_THIN}1{_THIN}%" if abs(per_cent) < 0.5 else f"{per_cent:+,.0f}{_THIN}%".replace(",", _THIN)
 
 
 def duration(seconds: float | None) -> str:

@@ -15,6 +15,7 @@ from spark.advice.finding import Severity
 from spark.advice.hpa import draft_of, rounded
 from spark.advice.recommendation import Promise, Reads
 from spark.figures.agreement import Agreement, Pause
+from spark.figures.incidents import MemberHours
 from spark.figures.model import Group, Pace, Periods
 from tests.support.history.advised_groups import UTC, advice_for, changed, read
 from tests.support.history.report_groups import group, hours, saturated, together, topic
@@ -101,6 +102,24 @@ def test_no_target_is_recommended_where_none_can_be(of: Group, why: str) -> None
     assert (advice.hpa.target.value, advice.expected) == (None, None)
     assert why in advice.hpa.target.reason
     assert advice.hpa.max_replicas.value == 4
+
+
+def test_an_hpa_is_tried_on_members_that_come_and_go_only_if_an_hpa_may_be_why() -> None:
+    """In the last three of two days."""
+    starts = DAY.start[-3:]
+    columns = (np.full(3, value) for value in (8.0, 0.0, 1.0, 4.0))
+    unsteady = dataclasses.replace(able(DAY), member_hours=MemberHours(starts, *columns))
+
+    assert draft_of(unsteady, UTC).refusal.startswith("Members come and go, and the replay counts on replicas that ")
+    assert not draft_of(unsteady, UTC, has_hpa=True).refusal
+
+
+def test_a_single_partition_is_no_each() -> None:
+    one = able(hours(production=lambda _: 101, partitions=1, members_max=1))
+    said = draft_of(one, UTC).hpa
+
+    assert said.max_replicas.reason.startswith("One for its only partition; another member ")
+    assert said.target.reason.endswith("than the only member that can have a partition does.")
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,8 @@ def test_what_a_week_does_not_know_is_unknown() -> None:
     [
         (3, 2, "+50\u202f%"),
         (1, 2, "-50\u202f%"),
+        (130, 1, "+12\u202f900\u202f%"),
+        (1000, 1001, "<\u202f1\u202f%"),
         (2, 2, "none"),
         (0, 0, "none"),
         (1, 0, "from 0"),
