@@ -3,6 +3,7 @@ and the Markdown have in common."""
 
 import re
 from collections.abc import Callable
+from datetime import datetime
 from functools import cache
 from importlib import resources
 from zoneinfo import ZoneInfo
@@ -11,7 +12,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from spark.advice.advised import calibration_in_words, expected_in_words
-from spark.advice.assessment import Report, Standing
+from spark.advice.assessment import ENDED, Report, Standing
 from spark.advice.finding import Severity
 from spark.advice.presets import replay_in_words
 from spark.figures import formatting
@@ -104,14 +105,14 @@ def _per(part: float, whole: float) -> float | None:
     return part / whole if whole > 0 else None
 
 
-def _lasted(standing: Standing) -> str:
-    """How long the group has had its severity, or why nothing says it."""
+def _lasted(standing: Standing, now: datetime) -> str:
+    """How long the group has had its severity, or why nothing says it. `now`: the end of the range."""
     finding = standing.attention
     if finding is None:
         return "nothing needs attention"
     if finding.since is None:
         return "true of the whole range"
-    until = finding.until or end_of(standing.group)
+    until = finding.until or (now if finding.code == ENDED else end_of(standing.group))
     return f"{'it lasted' if finding.until else 'for'} {formatting.duration((until - finding.since).total_seconds())}"
 
 
