@@ -130,7 +130,8 @@ def _past_weeks(days: Ints) -> Iterator[tuple[Ints, Ints]]:
 
 
 def _forecast(peaks: Floats, before: Ints, week: Ints, *, is_exponential: bool) -> Floats:
-    line = np.polyval(_line(peaks, before, is_exponential=is_exponential), week)
+    slope, start = _line(peaks, before, is_exponential=is_exponential)
+    line = start + slope * week.astype(np.float64)
     return np.exp(np.minimum(line, LARGEST_LOGARITHM)) if is_exponential else line
 
 

@@ -1,9 +1,10 @@
 """Histories of two weeks with one planted trouble for each group, written as columns: what is produced and what can be
 read, minute by minute or in longer steps."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -81,18 +82,32 @@ class Read:
     """In which samples the history has it."""
     is_read_committed: bool = False
     """At rest, a transaction's marker is left behind the commit."""
+    is_marker_told: bool = True
+    """Whether the adapter recognised the marker."""
+    in_hand: int = 0
+    """Messages that were read and not committed, at each commit."""
+    cluster: str = "main"
+    writer: str = "adapter-0"
+    clock_ahead: int = 0
+    """Of its writer, in seconds."""
+    taken_after: int = 0
+    """Seconds from the clock's time to each sample. Only where both rates are the same all the time."""
 
     def columns(self) -> dict[str, Any]:
         at = self.clock.at
         size = len(at)
         end = 1000 + np.cumsum(np.broadcast_to(self.produced, size) * self.clock.interval).astype(np.int64)
         committed = self._committed(end)
+        if self.taken_after:
+            end, committed = (
+                offset + int(self.taken_after * np.broadcast_to(self.produced, size)[0]) for offset in (end, committed)
+            )
         owners = [self.owner] * size if self.owner is None or isinstance(self.owner, str) else list(self.owner)
         is_at_rest = committed == end
-        fixed = {"cluster": "main", "group": self.group, "topic": self.topic, "topic_id": f"{self.topic}-1"}
+        fixed = {"cluster": self.cluster, "group": self.group, "topic": self.topic, "topic_id": f"{self.topic}-1"}
         columns: dict[str, Any] = {
             **{name: [value] * size for name, value in fixed.items()},
-            "sampled_at": (MONDAY.timestamp() + at) * 1e6,
+            "sampled_at": (MONDAY.timestamp() + at + self.taken_after + self.clock_ahead) * 1e6,
             "received_at": [None] * size,
             "interval_seconds": np.full(size, float(self.clock.interval)),
             "partition": np.full(size, self.partition),
@@ -105,7 +120,7 @@ class Read:
             "owner": owners,
             "offset_reset": ["latest"] * size,
             "last_commit": [None] * size,
-            "has_marker": is_at_rest & self.is_read_committed,
+            "has_marker": is_at_rest & self.is_read_committed & self.is_marker_told,
         }
         return columns
 
@@ -116,13 +131,17 @@ class Read:
         read, reached = np.empty(len(end), np.int64), 1000
         for place, (log_end, can) in enumerate(zip(end.tolist(), able.astype(np.int64).tolist(), strict=True)):
             reached = min(log_end, max(1000, reached - self.rewinds.get(place, 0)) + can)
-            read[place] = reached
+            read[place] = max(1000, reached - self.in_hand)
         return read[np.arange(len(end)) // self.commits_every * self.commits_every]
 
 
 def write_weeks(root: Path, reads: Iterable[Read]) -> None:
-    """A file for each hour."""
-    tables = [_table(read) for read in reads]
+    """A file for each hour and writer."""
+    for writer, of_writer in groupby(sorted(reads, key=lambda read: read.writer), key=lambda read: read.writer):
+        _write(root, writer, [_table(read) for read in of_writer])
+
+
+def _write(root: Path, writer: str, tables: Sequence[pa.Table]) -> None:
     whole = pa.concat_tables(tables).sort_by("sampled_at")
     hours = whole["sampled_at"].cast(pa.int64()).to_numpy() // (OF_A_FILE * 1_000_000)
     begins = np.flatnonzero(np.diff(hours, prepend=-1))
@@ -130,7 +149,7 @@ def write_weeks(root: Path, reads: Iterable[Read]) -> None:
         start = datetime.fromtimestamp(int(hours[begin]) * OF_A_FILE, UTC)
         folder = root / "samples" / f"{start:date=%Y-%m-%d/hour=%H}"
         folder.mkdir(parents=True, exist_ok=True)
-        pq.write_table(whole.slice(begin, until - begin), folder / f"adapter-0-{start:%Y%m%dT%H%M%S.%fZ}.parquet")
+        pq.write_table(whole.slice(begin, until - begin), folder / f"{writer}-{start:%Y%m%dT%H%M%S.%fZ}.parquet")
 
 
 def _table(read: Read) -> pa.Table:

@@ -1,6 +1,7 @@
 """Groups with one trouble each, or with what looks like one: what a reader of the report must not be misled by."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,6 +27,16 @@ def troubled_groups() -> Iterator[Read]:
     yield from partitions_trouble()
     yield from late_or_not()
     yield from over_or_growing()
+    yield from handed_over()
+
+
+def handed_over() -> Iterator[Read]:
+    """By a writer whose clock is four seconds slow to one whose clock is right. For five minutes, both write."""
+    is_early, is_late = len(AT) // 2 + 5 > np.arange(len(AT)), np.arange(len(AT)) >= len(AT) // 2
+    for partition in range(2):
+        of = Read("another writer", MINUTES, 50.0, partition=partition, in_hand=100, cluster="second", owner="m-0")
+        yield replace(of, writer="adapter-1", clock_ahead=-4, taken_after=1, is_seen=is_early)
+        yield replace(of, writer="adapter-2", is_seen=is_late)
 
 
 def members_trouble() -> Iterator[Read]:
@@ -63,10 +74,13 @@ def partitions_trouble() -> Iterator[Read]:
 def late_or_not() -> Iterator[Read]:
     yield from every(4, "healthy", owner="m-0")
     yield from every(3, "at rest", produced=np.where(OFFICE_HOURS, 2.0, 0.0), is_read_committed=True)
+    left_alone = np.where(OFFICE_HOURS, 2.0, 0.0)
+    yield from every(3, "at rest, not recognised", produced=left_alone, is_read_committed=True, is_marker_told=False)
     wave = 15 + 10 * np.sin(AT / 86_400 * 2 * np.pi)
     yield from every(4, "ten minutes late", produced=wave, late_samples=10)
     yield from every(4, "commits all, rarely", produced=25.0, able=250.0, commits_every=5)
     lunch = np.where((MINUTES.hour >= 10) & (MINUTES.hour < 12), 250.0, 83.0)
+    yield from every(4, "commits most, rarely", produced=25.0, able=250.0, commits_every=5, in_hand=750)
     yield from every(6, "a quiet topic beside", produced=lunch, able=167.0, topic="big", members=3)
     seldom = np.where(MINUTES.minute % 4 == 0, 1 / 60, 0.0)
     yield from every(2, "a quiet topic beside", produced=seldom, topic="tiny", members=3)
@@ -74,6 +88,7 @@ def late_or_not() -> Iterator[Read]:
     yield from every(4, "slower by day", produced=15.0, able=by_day, members=1)
     burst = np.where((MINUTES.minute >= 30) & (MINUTES.minute < 36), 150.0, 2.5)
     yield from every(4, "bursts", produced=burst, able=60.0, members=4)
+    yield from every(4, "bursts, two hours", produced=burst, able=60.0, members=4, is_seen=LAST_2_HOURS)
     yield from every(4, "office hours in India", produced=np.where(BUSINESS_IN_INDIA, 50.0, 2.5), able=25.0)
     waves = 22 + 18 * np.sin(AT / 86_400 * 2 * np.pi)
     yield from every(12, "waves", produced=waves, able=30.0, members=4)
@@ -85,7 +100,8 @@ def over_or_growing() -> Iterator[Read]:
     members = np.where(np.arange(len(AT)) < 720, 1, 6)
     yield from every(6, "mended", able=members * 5.0, members=members)
     yield from every(2, "deleted", is_seen=~LAST_DAY, able=8.0)
-    yield from every(3, "two hours", is_seen=AT >= DAYS * 86_400 - 7200, members=1)
+    yield from every(2, "deleted at rest", is_seen=~LAST_DAY)
+    yield from every(3, "two hours", is_seen=LAST_2_HOURS, members=1)
     nights = {720 + 1440 * day: 100_000 for day in range(3)}
     yield from every(2, "reads again at night", produced=25.0, able=150.0, rewinds=nights)
     rate = 0.0625 * 2.0**STEPS.day * (0.5 + 0.5 * (STEPS.hour >= 12))
