@@ -83,8 +83,7 @@ class Draft:
 
 
 def draft_of(group: Group, zone: ZoneInfo, *, has_hpa: bool = False) -> Draft:
-    """`zone`: in which times are told, and of the hours of the day; `has_hpa`: whether the group is known to have an HPA
-    today."""
+    """`zone`: in which times are told, and of the hours of the day; `has_hpa`: whether an HPA of the group is known."""
     load = load_of(group)
     findings = findings_of(group, load, zone)
     most = max_replicas(load, is_even=all(it.code != Verdict.HOT_PARTITION for it in findings))

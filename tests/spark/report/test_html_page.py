@@ -46,6 +46,7 @@ def test_a_group_that_has_ended_without_lag_is_said_to_have_ended() -> None:
 
     assert "Ended on Wed 2026-06-03 02:00, with a lag of 0 messages" in row
     assert "Nothing needs attention" not in row
+    assert "for 5\u202fd" in said  # until the end of the range
 
 
 @pytest.fixture
