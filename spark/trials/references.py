@@ -10,7 +10,7 @@ from adapter.verdicts.owners import owners_table
 from adapter.verdicts.recent import Counts
 from adapter.verdicts.simulation.consumers import Consumers
 from adapter.verdicts.simulation.scalers import LAG, Lane, RuleOf, Served
-from spark.figures.model import Floats
+from spark.figures.model import Flags, Floats
 from spark.trials.calibration import events_of, load_of, members_of
 from spark.trials.minutes import Minutes, Shape
 
@@ -82,13 +82,23 @@ def keda_of(consumers: Consumers) -> Candidate:
 
 def foreseen(minutes: Minutes, consumers: Consumers) -> Counts:
     """The fewest members of whom none gets more than it can read in any minute or in the next one; as many as there are
-    partitions, where none are enough."""
+    partitions, where none are enough, and until what waited has been read."""
     produced, width = np.nan_to_num(minutes.produced) / 60, consumers.width
     able = consumers.capacity * (np.ones(len(produced)) if minutes.pace is None else minutes.pace)
     needed: Counts = np.full(len(produced), width, np.int64)
     for members in range(width - 1, 0, -1):
         needed[produced * _largest_share(minutes, consumers, members) <= able] = members
+    needed[_is_behind(able - produced * _largest_share(minutes, consumers, width))] = width
     return np.maximum(needed, np.append(needed[1:], needed[-1:]))
+
+
+def _is_behind(spare: Floats) -> Flags:
+    """Whether messages wait at the beginning of each minute, if there are as many members as partitions all the time,
+    and none waited at first. `spare`: what the busiest member could read beside what it gets, in messages per second.
+    """
+    total = np.cumsum(np.append(0.0, -60 * spare))[:-1]
+    is_behind: Flags = total - np.minimum.accumulate(total) >= 1
+    return is_behind
 
 
 def _largest_share(minutes: Minutes, consumers: Consumers, members: int) -> Floats:

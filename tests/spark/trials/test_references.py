@@ -44,6 +44,13 @@ def test_the_oracle_has_a_member_for_each_partition_where_no_number_is_enough() 
     assert foreseen(replace(WAVE, produced=np.full(720, 60_000.0)), CONSUMERS)[0] == 12
 
 
+def test_the_oracle_keeps_all_members_until_what_waited_has_been_read() -> None:
+    """Ten minutes bring 900/s to twelve members that do 600/s: another six minutes for what is left, at 100/s."""
+    burst = replace(WAVE, produced=60.0 * np.where((DAY >= 100) & (DAY < 110), 900.0, 100.0), skew=np.full(720, 1 / 12))
+
+    assert np.flatnonzero(foreseen(burst, CONSUMERS) == 12).tolist() == list(range(99, 116))
+
+
 def test_the_oracle_takes_a_topic_that_gets_nothing_for_what_it_is() -> None:
     """Three members of eight partitions have two busy ones each, although two of them have a quiet one besides."""
     both = Consumers(50.0, (6, 2), Assignor.RANGE)
