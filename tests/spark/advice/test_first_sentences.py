@@ -375,7 +375,7 @@ def test_production_before_the_range_counts_where_it_grows(made: Report, history
     ranged = replace(whole, hours=between(whole.hours, whole.hours.start >= as_column(since)))
     tables = Tables(in_process(), LocalFiles(history))
     (longer,) = with_earlier([ranged], tables, Wanted(since, END))
-    said = [growth(it, load_of(it), zone=INDIA) for it in (ranged, longer)]
+    said = [growth(it, load_of(whole), zone=INDIA) for it in (ranged, longer)]
     assert longer.earlier is not None
 
     assert ["fewer than ten days" in it.words for it in said if it] == [True, False]
