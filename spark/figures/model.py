@@ -213,12 +213,16 @@ class TopicFigures:
 
     @property
     def expected_samples(self) -> float:
-        """What the intervals promise for its hours; of the first one, for the time since its first sample."""
-        expected, covered = self.hours.expected_samples, self.hours.covered_seconds
-        if not len(expected):
-            return 0.0
-        since_first = 1 + expected[0] * np.nan_to_num(covered[0]) / 3600
-        return float(np.nansum(expected[1:]) + np.fmin(expected[0], since_first))
+        """What the intervals promise for its hours."""
+        return float(np.nansum(self.expected_by_hour))
+
+    @property
+    def expected_by_hour(self) -> Floats:
+        """What the intervals promise for each of its hours; for the first one, from its first sample on."""
+        expected, covered = self.hours.expected_samples.copy(), self.hours.covered_seconds
+        if len(expected):
+            expected[0] = np.fmin(expected[0], 1 + expected[0] * np.nan_to_num(covered[0]) / 3600)
+        return expected
 
     @property
     def hours_known(self) -> Times:

@@ -6,6 +6,7 @@ charts are inserted as they are.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -73,6 +74,7 @@ def topic_values(
 ) -> dict[str, Any]:
     """What the template of a topic inserts. `members`: as many as can have a partition; None: without their chart."""
     group = standing.group
+    promised = replace(topic.hours, expected_samples=topic.expected_by_hour)
     return {
         "row": fields_of(standing, topic),
         "span": _span(topic, zone),
@@ -86,7 +88,7 @@ def topic_values(
         ),
         "forecast": forecast_of(topic.by_local_hour, zone),
         "weeks": weeks_of(topic.hours),
-        "days": local_days(topic.hours, group.silent, group.interval_seconds, zone)[-MOST_DAYS:],
+        "days": local_days(promised, group.silent, group.interval_seconds, zone)[-MOST_DAYS:],
     }
 
 

@@ -49,6 +49,17 @@ def test_a_group_that_has_ended_without_lag_is_said_to_have_ended() -> None:
     assert "for 5\u202fd" in said  # until the end of the range
 
 
+def test_a_day_promises_samples_from_the_first_one_on_as_the_coverage_does() -> None:
+    """The only sample of the first hour is its last."""
+    of = hours(2)
+    of.samples[0], of.covered_seconds[0] = 1, 0
+    said = page(group("new", topic("x", of)))
+    (day,) = (row.partition("</tr>")[0] for row in said.split("<tr") if row.startswith("><td>2026-06-01<"))
+
+    assert "361 of 361" in said
+    assert day.endswith("<td>100\u202f%</td>")
+
+
 @pytest.fixture
 def a_page_each() -> Iterator[None]:
     """As if a single page could hold no group."""
