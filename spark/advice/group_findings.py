@@ -10,7 +10,7 @@ import numpy as np
 from adapter.verdicts.causes import Verdict
 from spark.advice.demand import Load, well_covered
 from spark.advice.finding import RECREATIONS, RESETS, REWINDS, SKIPS, Finding, Severity
-from spark.advice.incidents.partitions import moving_hot
+from spark.advice.incidents.partitions import falls_behind_alone, moving_hot
 from spark.advice.incidents.words import named, some_of
 from spark.figures import formatting
 from spark.figures.incidents import Happened, HotHours
@@ -203,7 +203,9 @@ def hot_partition(group: Group, load: Load, *, zone: ZoneInfo) -> Finding | None
     is_helpless = beyond_now or load.capacity is None
     moving = moving_hot(topic)
     if moving is not None:
-        return _moving_hot(topic, moving, largest, carried, zone, is_helpless=is_helpless)
+        is_behind = falls_behind_alone(topic)
+        carried = "more replicas do not help it" if is_behind else carried
+        return _moving_hot(topic, moving, largest, carried, zone, is_helpless=is_helpless or is_behind)
     which = _hottest(topic)
     return Finding(
         Verdict.HOT_PARTITION,

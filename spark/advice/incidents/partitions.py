@@ -145,3 +145,14 @@ def _uncommitted_messages(counted: int, arrived: int, since: datetime | None, zo
 
 def _has_members(group: Group) -> bool:
     return bool((group.hours.members_max[-24:] > 0).any())
+
+
+def falls_behind_alone(topic: TopicFigures) -> bool:
+    """Whether in the busiest hour the partition that got most fell behind, beyond the threshold, while the others kept
+    up: a member cannot read it, whatever members did with all of their partitions together."""
+    shares = topic.shares.of if topic.shares else ()
+    hot = max(shares, key=lambda share: share.produced, default=None)
+    if hot is None or hot.consumed >= hot.produced or (hot.lag or 0) <= topic.above.threshold:
+        return False
+    others = [share for share in shares if share is not hot]
+    return sum(share.consumed for share in others) >= sum(share.produced for share in others)
