@@ -51,6 +51,19 @@ Remote = Annotated[
 ]
 Memory = Annotated[str | None, typer.Option(parser=heap, metavar="SIZE", help="Heap of the driver, such as 4g.")]
 
+Threshold = Annotated[
+    int | None,
+    typer.Option(
+        parser=whole_number(1),
+        metavar="MESSAGES",
+        help="Threshold. Default: what the busiest hour produces in --max-wait.",
+    ),
+]
+GroupsFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="YAML file with the wait, thresholds, owner and planned pauses of each group."),
+]
+
 
 @app.command("compact")
 def compact_command(
@@ -95,20 +108,8 @@ def report_command(  # noqa: PLR0913, PLR0917 - an argument is an option
             "Default: 60s, or longer where samples are too rare for it.",
         ),
     ] = None,
-    threshold: Annotated[
-        int | None,
-        typer.Option(
-            parser=whole_number(1),
-            metavar="MESSAGES",
-            help="Threshold. Default: what the busiest hour produces in --max-wait.",
-        ),
-    ] = None,
-    groups: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="YAML file with the wait, thresholds, owner and planned pauses of each group."
-        ),
-    ] = None,
+    threshold: Threshold = None,
+    groups: GroupsFile = None,
     group: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Report only this group. May be repeated.")
     ] = None,
@@ -156,17 +157,8 @@ def replay_command(  # noqa: PLR0913, PLR0917 - an argument is an option
             help="How long a message may wait. Default: 60s, or longer where samples are too rare for it.",
         ),
     ] = None,
-    threshold: Annotated[
-        int | None,
-        typer.Option(
-            parser=whole_number(1),
-            metavar="MESSAGES",
-            help="Threshold, as of a report. Where the busiest hour reaches it sooner, messages may wait no longer.",
-        ),
-    ] = None,
-    groups: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The file that a report has the wait and the thresholds from.")
-    ] = None,
+    threshold: Threshold = None,
+    groups: GroupsFile = None,
     since: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="Start of the range, in --timezone.")
     ] = None,
