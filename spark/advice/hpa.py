@@ -53,7 +53,7 @@ class Draft:
     hpa: Recommendation
     """On the lag."""
     zone: ZoneInfo
-    """In which times are told, and of the hours of the day."""
+    """The time zone of the times in sentences, and of the hours of the day."""
     refusal: str = ""
     """Why no HPA at all can be recommended; empty: one may be, also where `hpa` has no target."""
 
@@ -83,7 +83,8 @@ class Draft:
 
 
 def draft_of(group: Group, zone: ZoneInfo, *, has_hpa: bool = False) -> Draft:
-    """`zone`: in which times are told, and of the hours of the day; `has_hpa`: whether an HPA of the group is known."""
+    """`zone`: of the times in sentences, and of the hours of the day. `has_hpa`: whether the group has an HPA that is
+    known."""
     load = load_of(group)
     findings = findings_of(group, load, zone)
     most = max_replicas(load, is_even=all(it.code != Verdict.HOT_PARTITION for it in findings))

@@ -28,7 +28,7 @@ SAMPLED = np.timedelta64(31, "D")
 """The newest part of a range of which every sample is read, for percentiles, episodes and capacity."""
 
 EARLIER = timedelta(weeks=6)
-"""Before the range, of which production is read where it grows."""
+"""How much more of the production is read, from before the range, for groups whose production grows."""
 
 Check = Callable[[], None]
 """Raises where the run is to end."""

@@ -160,9 +160,7 @@ def _outlook(trend: Trend | None, load: Load, end: datetime, zone: ZoneInfo) -> 
     ]
     if not told:
         return f"At this pace its partitions are enough for eight weeks and more. {tried}", math.inf
-    said = (
-        f"At this pace {' and '.join(told)}, counting with {formatting.rate(load.per_member)} a member{known}. {tried}"
-    )
+    said = f"At this pace {' and '.join(told)}, at {formatting.rate(load.per_member)} a member{known}. {tried}"
     return said, min(days.values())
 
 

@@ -116,7 +116,7 @@ SENTENCES = {
         "watch",
         (
             "Production grows: 128 times that of the same hours a week before. At this pace its 8 "
-            "partitions, with a member for each, may no longer be enough, counting with 512 /s a member, the "
+            "partitions, with a member for each, may no longer be enough, at 512 /s a member, the "
             "most that a member was seen to do. In the last week, a forecast made in the same way from the days "
             "before it was < 0.1 % off (median of 7 days)."
         ),

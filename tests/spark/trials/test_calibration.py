@@ -111,7 +111,7 @@ def quicker() -> Minutes:
 
 
 def with_two_busy(second: int) -> Minutes:
-    """Partition 0 and another one get a quarter of all messages each. The range assignor gives the first four
+    """Two partitions, 0 and `second`, each get a quarter of all messages. The range assignor gives the first four
     partitions to one of three members."""
     weights = np.where(np.isin(np.arange(12), [0, second]), 5.0, 1.0)
     skew = np.full(1440, 0.25)

@@ -191,8 +191,8 @@ def certain_from(hpa: FedHpa, now: float) -> float:
 
 
 def uncertain_syncs(hpa: FedHpa) -> Iterator[int]:
-    """Yields the syncs of which nobody knows what was in their windows, because the controller took longer than
-    expected or its log does not tell when it decided."""
+    """Yields the syncs whose windows may or may not have held an earlier decision: the controller took longer than
+    expected, or its log does not show when it decided."""
     for sync, values in enumerate(hpa.values):
         now = hpa.decided_in(sync)
         if now is None:

@@ -82,7 +82,7 @@ def test_the_error_is_that_of_all_past_weeks_each_forecast_from_the_days_before_
 
 
 def test_the_weeks_before_the_range_count_as_well() -> None:
-    """Ten days of which the last week can be forecast, and five weeks before them."""
+    """A range of ten days, whose last week can be forecast, and the five weeks before it."""
 
     def rate(hour: int) -> float:
         return 10 * 1.1 ** (hour // 24)
