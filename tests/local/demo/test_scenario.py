@@ -107,6 +107,8 @@ def test_a_failed_step_shows_what_the_pods_said_before_their_logs_are_deleted(
     monkeypatch.setattr("sys.argv", ["local.demo.__main__"])
     monkeypatch.setattr(downloads, "main", lambda _: 0)
     monkeypatch.setattr(screen, "_start", start)
+    # The servers that other tests of this process share go on running.
+    monkeypatch.setattr(screen, "stop_all", lambda: None)
     monkeypatch.setattr(scenario, "fall_asleep", fail)
 
     assert screen.main() == 1
