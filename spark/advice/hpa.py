@@ -54,13 +54,10 @@ class Draft:
     """On the lag."""
     zone: ZoneInfo
     """The time zone of the times in sentences, and of the hours of the day."""
+    presets: tuple[Preset, ...]
+    """Those that change `hpa`."""
     refusal: str = ""
     """Why no HPA at all can be recommended; empty: one may be, also where `hpa` has no target."""
-
-    @property
-    def presets(self) -> tuple[Preset, ...]:
-        """Those that change this HPA."""
-        return presets_for(self.group, self.load, self.hpa, self.zone)
 
     @property
     def promised(self) -> float:
@@ -96,7 +93,7 @@ def draft_of(group: Group, zone: ZoneInfo, *, has_hpa: bool = False) -> Draft:
         up=scale_up(load, most.value),
         down=scale_down(load),
     )
-    return Draft(group, load, findings, hpa, zone, refusal)
+    return Draft(group, load, findings, hpa, zone, presets_for(group, load, hpa, zone), refusal)
 
 
 def loop_delay(interval_seconds: float) -> float:
