@@ -33,8 +33,8 @@ if (archive := archive_here()) is None or not archive.path.exists():
 
 NUMBERS = itertools.count(1)
 SPARK_FIXTURES = {"spark_session", "s3_server"}
-SHARED = {"one_broker", "three_brokers", "spark_session"}
-"""Expensive fixtures that tests of several files use, beside the control plane."""
+SHARED = {"one_broker", "three_brokers", "gateless", "spark_session"}
+"""Expensive fixtures that tests of several files use, beside the first control plane."""
 INSTALLING = {"plane", "guarded", "documented"}
 """The control plane on which adapters are installed, and the broker with an authorizer."""
 

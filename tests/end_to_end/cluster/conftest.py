@@ -3,14 +3,13 @@
 import datetime
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from local.adapter import API_SERVICE
 from local.kubernetes.control_plane import ControlPlane, Manifest
 from local.kubernetes.control_plane import control_plane as running_control_plane
-from local.processes import wait_until
+from local.processes import scratch, wait_until
 from tests.support.kubernetes.authorities import SERVER, Authority
 
 VALID, EXPIRED = "valid.example", "expired.example"
@@ -29,20 +28,22 @@ def old_authority() -> Authority:
 
 
 @pytest.fixture(scope="package")
-def plane(rig_home: Path, old_authority: Authority) -> Iterator[ControlPlane]:
-    """The other one has an adapter in the namespace that docs/install.md names."""
+def plane(old_authority: Authority) -> Iterator[ControlPlane]:
+    """The other one has an adapter in the namespace that docs/install.md names. It has a folder of its own: `rig_home`
+    stays when a process leaves this package, and may come back to it."""
     hour = datetime.timedelta(hours=1)
     issued = {
         name: old_authority.issue(name, usages=(SERVER,), valid_for=hours * hour, dns_names=(name,))
         for name, hours in {VALID: 24, EXPIRED: -1}.items()
     }
-    more_serving = [pair.write(rig_home, name) for name, pair in issued.items()]
-    with running_control_plane(rig_home / "install", more_serving=more_serving) as running:
-        definitions = [definition(version, kind) for version, kinds in OPTIONAL_KINDS.items() for kind in kinds]
-        running.apply([*definitions, scaled_definition()])
-        for version, kinds in {**OPTIONAL_KINDS, SCALED[0]: SCALED[1:]}.items():
-            wait_until(partial(serves, running, version, kinds), f"the kinds of {version}", 180)
-        yield running
+    with scratch("install") as home:
+        more_serving = [pair.write(home, name) for name, pair in issued.items()]
+        with running_control_plane(home / "plane", more_serving=more_serving) as running:
+            definitions = [definition(version, kind) for version, kinds in OPTIONAL_KINDS.items() for kind in kinds]
+            running.apply([*definitions, scaled_definition()])
+            for version, kinds in {**OPTIONAL_KINDS, SCALED[0]: SCALED[1:]}.items():
+                wait_until(partial(serves, running, version, kinds), f"the kinds of {version}", 180)
+            yield running
 
 
 @pytest.fixture

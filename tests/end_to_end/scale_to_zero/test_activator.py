@@ -48,6 +48,7 @@ NAMES = (
 def adapter(stage: Stage) -> Iterator[Adapter]:
     stage.prepare(*NAMES)
     with stage.adapter(scaleToZero=True) as running:
+        wait_until(running.is_ready, "the adapter to be ready", WAIT_SECONDS, alive=[running.process])
         yield running
 
 
