@@ -22,6 +22,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord
 from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.errors import CommitFailedError, RebalanceInProgressError, RetriableError
+from kafka.structs import MemberState
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,10 @@ def consume(
     free_at = time.monotonic()
     while not is_ending():
         batch = consumer.poll(timeout_ms=200, max_records=max(1, int(rate * BATCH_SECONDS)))
+        if consumer.group_metadata().state is MemberState.REBALANCING:
+            # In kafka-python 3.0.12, a leader that joins again because partitions changed forgets that it is joining
+            # as soon as it has assigned them. If its poll has ended by then, it never learns which are its own.
+            consumer._coordinator.request_rejoin()
         count = sum(len(messages) for messages in batch.values())
         if count == 0:
             continue
@@ -112,9 +117,9 @@ def main() -> None:
         # Opened first and so closed last: while the consumer closes, its listener still writes to them.
         waits, rebalances = (running.enter_context(_record(arguments.waits, kind)) for kind in ("waits", "rebalances"))
         consumer = running.enter_context(closing(_consumer(arguments)))
-        # A member that joins before it knows its topic assigns itself nothing, and may never be heard of again.
-        consumer.partitions_for_topic(arguments.topic)
         consumer.subscribe([arguments.topic], listener=_Rebalances(rebalances))
+        # A member that joins before it knows its topic assigns itself nothing, and joins once more.
+        consumer.partitions_for_topic(arguments.topic)
         consume(consumer, arguments.rate, ending.is_set, partial(_waits_to, waits))
 
 

@@ -1,4 +1,5 @@
-"""The consumer of demos and tests when a commit fails, which a real broker shows only by chance."""
+"""The consumer of demos and tests in troubles that a real broker shows only by chance: commits that fail, and joins
+that outlast a poll."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 from kafka import TopicPartition
 from kafka.errors import CommitFailedError, KafkaTimeoutError, RebalanceInProgressError
+from kafka.structs import ConsumerGroupMetadata, MemberState
 
 from local.kafka.consumer import consume
 
@@ -30,6 +32,9 @@ class FailingConsumer:
 
     def assignment(self) -> set[TopicPartition]:
         return set(self.positions)
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        return ConsumerGroupMetadata("billing", 1, "member", None, MemberState.STABLE)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         self.positions[partition] = offset
@@ -58,3 +63,33 @@ def test_what_was_not_committed_is_read_and_committed_again_even_if_no_message_f
 
     assert consumer.committed == {KEPT: MESSAGES}
     assert done == [{KEPT: [Message(at) for at in range(MESSAGES)]}]
+
+
+class ForgetfulConsumer(FailingConsumer):
+    """A member that gets its partitions at the poll after `request_rejoin`, and without it never."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.state = MemberState.REBALANCING
+        self.is_asked = False
+        self._coordinator = self
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        return ConsumerGroupMetadata("billing", 1, "member", None, self.state)
+
+    def request_rejoin(self) -> None:
+        self.is_asked = True
+
+    def poll(self, **_: Any) -> Mapping[TopicPartition, Sequence[Message]]:  # noqa: ANN401 - as kafka-python has it
+        if self.is_asked:
+            self.state = MemberState.STABLE
+        return super().poll() if self.state is MemberState.STABLE else {}
+
+
+def test_a_member_whose_join_outlasted_a_poll_gets_its_partitions() -> None:
+    consumer = ForgetfulConsumer()
+    rounds = iter(range(3))
+
+    consume(consumer, 1000.0, lambda: next(rounds, None) is None, lambda _: None)
+
+    assert consumer.committed == {KEPT: MESSAGES, LOST: MESSAGES}
