@@ -31,7 +31,10 @@ from spark.trials.trial import NEARLY, Question, Trial, Untried, cheapest
 KEPT_ENOUGH = 0.95
 """Of the minutes; with less in the replay, the wait is not kept."""
 NO_HPA = "No HPA is recommended for it: see why below."
-APPLY_BOTH = "Add the recommended rule to the adapter's settings, then apply the recommended HPA."
+APPLY, APPLY_BOTH = (
+    "apply the recommended HPA",
+    "add the recommended rule to the adapter's settings, then apply the recommended HPA",
+)
 UNKNOWN = Untried("What it would have done was not replayed")
 
 Answers = Mapping[Names, Trial | Untried]
@@ -113,8 +116,7 @@ def advised(draft: Draft, tried: Sequence[Tried], trial: Trial | Untried) -> Adv
         return _refused(draft, _why_none(draft, len(able), best), _compared(tried, trial, None))
     hpa, expected = able[place], trial.candidates[place]
     hpa = replace(hpa, down=replace(hpa.down, window_seconds=_window(draft, tried, trial, hpa)))
-    asked = draft.findings if hpa.rule is None else _asking(draft.findings, APPLY_BOTH)
-    findings = (*asked, *_many_changes(expected, draft))
+    findings = (*_with_hpa(draft, hpa, expected), *_many_changes(expected, draft))
     presets = _presets(draft, hpa, tried, trial)
     return Advice(draft.load, hpa, findings, expected, _compared(tried, trial, place), presets)
 
@@ -177,6 +179,28 @@ def _why_untried(draft: Draft, trial: Untried) -> str:
     return f"{reason}, so no HPA was replayed, and what was not replayed is not recommended."
 
 
+def _with_hpa(draft: Draft, hpa: Recommendation, expected: Figures) -> tuple[Finding, ...]:
+    """What an HPA helps against asks for it."""
+    apply = APPLY if hpa.rule is None else APPLY_BOTH
+    kept = f"replayed, it keeps a wait of {draft.wait} in {formatting.share(expected.kept_share)} of the minutes."
+    return tuple(replace(it, asks=_asks_with_hpa(it, apply, kept, hpa.min_replicas.value)) for it in draft.findings)
+
+
+def _asks_with_hpa(it: Finding, apply: str, kept: str, least: int) -> str | None:
+    """An HPA starts the first replica only where it may go down to none; otherwise Kubernetes disables it at none."""
+    sentence = f"{apply[0].upper()}{apply[1:]}"
+    match it.code:
+        case Verdict.ABOVE_THRESHOLD if it.may_return:
+            return f"If it returns, {apply}."
+        case Verdict.ABOVE_THRESHOLD if not it.is_over:
+            return f"{sentence}."
+        case Verdict.FALLING_BEHIND:
+            return f"{sentence}: {kept}"
+        case Verdict.LAG_WITHOUT_MEMBERS if least == 0 and not it.is_over:
+            return f"Start its consumers, or {apply}, which starts them when messages wait."
+    return it.asks
+
+
 def _without_hpa(draft: Draft, why: str) -> tuple[Finding, ...]:
     """What to do is said at once, if that is known."""
     asks = f"No HPA is recommended, see why below; {draft.instead}" if draft.instead in why else NO_HPA
@@ -186,7 +210,7 @@ def _without_hpa(draft: Draft, why: str) -> tuple[Finding, ...]:
 def _asking(findings: Sequence[Finding], asks: str) -> tuple[Finding, ...]:
     """Where an HPA is what a finding would ask for."""
     return tuple(
-        replace(it, asks=asks) if it.code == Verdict.ABOVE_THRESHOLD and not it.asks else it for it in findings
+        replace(it, asks=asks) if it.code == Verdict.ABOVE_THRESHOLD and it.asks is None else it for it in findings
     )
 
 

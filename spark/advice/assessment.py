@@ -108,7 +108,9 @@ def drain_seconds(topic: TopicFigures, advice: Advice) -> float | None:
         return None
     members = min(load.members_now or load.most_members, max(load.most_members, 1))
     spare = members * load.advised - load.usual
-    if any(it.code == Verdict.HOT_PARTITION for it in advice.findings):  # one member reads it, whatever the others do
+    if any(
+        it.code == Verdict.HOT_PARTITION and not it.is_over for it in advice.findings
+    ):  # one member reads it, whatever the others do
         spare = min(spare, load.advised - float(np.nanmedian(topic.hours.skew)) * load.usual)
     return largest / spare if spare > 0 else float("inf")
 
@@ -155,8 +157,7 @@ def _standing(
 ) -> Standing:
     """Of a group whose last hour is over, nothing is to be done at once."""
     if data.is_stale or ended:
-        most = Severity.NOTE if ended else Severity.WATCH
-        calmer = (replace(it, severity=min(it.severity, most)) for it in advice.findings)
+        calmer = [_of_the_past(it, ended[0], data.zone) if ended else _calmer(it) for it in advice.findings]
         advice = replace(advice, findings=tuple(sorted((*ended, *calmer), key=lambda it: -it.severity)))
     fitting = best_of(advice.presets)
     return Standing(
@@ -167,6 +168,19 @@ def _standing(
         file=file,
         yaml=hpa_yaml(group, advice, fitting, file),
     )
+
+
+def _calmer(finding: Finding) -> Finding:
+    return replace(finding, severity=min(finding.severity, Severity.WATCH))
+
+
+def _of_the_past(finding: Finding, ended: Finding, zone: ZoneInfo) -> Finding:
+    """What went on until the group ended is over, and of a group that is gone nothing is to be done."""
+    past = replace(finding, severity=min(finding.severity, Severity.NOTE), asks="")
+    if not finding.is_incident or finding.is_over or ended.since is None:
+        return past
+    words = f"{finding.words} That was so until the group ended on {formatting.moment(ended.since, zone)}."
+    return replace(past, words=words, until=ended.since)
 
 
 def _waiting(group: Group) -> float:

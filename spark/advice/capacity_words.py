@@ -1,6 +1,7 @@
 """What one member can do, in words: each figure with the number of windows that it rests on."""
 
 from adapter.verdicts.capacity import Capacity
+from spark.advice.demand import Load
 from spark.advice.weekly_pattern import hours_in_words
 from spark.figures import formatting
 
@@ -18,10 +19,17 @@ def advised_in_words(capacity: Capacity) -> str:
     )
 
 
-def scatter_in_words(capacity: Capacity) -> str:
+def _scatter_in_words(capacity: Capacity) -> str:
     """Why a capacity that scatters is no number to count with."""
     return (
         f"What a member can do differs too much: {formatting.rate(capacity.p25)} in the slower quarter of "
         f"{formatting.plural(capacity.windows, 'window')}, {formatting.rate(capacity.p95)} in the fastest twentieth, "
         "and the hour of the day does not explain it."
     )
+
+
+def without_capacity(load: Load) -> str:
+    """Why there is no capacity to count with."""
+    if load.capacity is None or load.advised is not None:
+        return "What a member can do is not known: the group was never seen saturated."
+    return _scatter_in_words(load.capacity)

@@ -16,7 +16,7 @@ from spark.advice import group_findings
 from spark.advice.demand import Load
 from spark.advice.finding import LITTLE_DATA, Finding, Severity
 from spark.advice.group_findings import Rule
-from spark.advice.incidents import growth, late, members, partitions
+from spark.advice.incidents import above, growth, hot, late, members, partitions
 from spark.figures import formatting
 from spark.figures.model import Group, Times
 
@@ -118,8 +118,6 @@ def nothing_produced(_: Group, load: Load) -> Finding | None:
 
 RULES: tuple[Rule, ...] = (
     nothing_known,
-    group_findings.falling_behind,
-    group_findings.idle_members,
     incomplete,
     samples_gone,
     barely_saturated,
@@ -135,12 +133,14 @@ RULES_WITH_TIMES: tuple[RuleWithTimes, ...] = (
     members.unsteady_members,
     partitions.uncommitted,
     partitions.slow_partition,
-    group_findings.hot_partition,
-    late.above_threshold,
+    hot.hot_partition,
+    above.above_threshold,
     growth.growth,
     group_findings.rewinds,
     group_findings.skips,
     group_findings.recreations,
     group_findings.resets,
+    group_findings.falling_behind,
+    members.idle_members,
 )
 """Rules whose text contains times, in the zone of the report."""

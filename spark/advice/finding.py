@@ -33,14 +33,16 @@ class Finding:
     brief: str
     """A few words, for a table."""
     words: str
-    asks: str = ""
-    """What a person does about it; overrides `TO_DO[code]`."""
+    asks: str | None = None
+    """What a person does about it; empty: nothing; None: what `TO_DO` or `IN_HINDSIGHT` have."""
     is_cause: bool = False
     """Whether it explains what follows from it at the end of the range, which is then no finding of its own."""
     since: datetime | None = None
-    """When it began, or the beginning of what was seen of it; None: it is no incident, but true of the whole range."""
+    """When it began, or the beginning of what was seen of it; None: it is no incident (`OF_THE_RANGE`)."""
     until: datetime | None = None
-    """When it ended; None: it still goes on."""
+    """When it ended; None: it still goes on, or is no incident."""
+    may_return: bool = False
+    """Whether it is over as far as it was seen, and what it came from may return each week."""
     subject: str = ""
     """What of the group it is about, such as `partition 3 of orders`; empty: the whole group."""
     evidence: str = ""
@@ -51,9 +53,26 @@ class Finding:
         return self.until is not None
 
     @property
+    def is_incident(self) -> bool:
+        """Whether it has a beginning, and an end or none yet."""
+        return self.code not in OF_THE_RANGE
+
+    @property
+    def state(self) -> str:
+        """Of an incident; else empty."""
+        return ("over" if self.is_over else "still") if self.is_incident else ""
+
+    @property
     def to_do(self) -> str:
         """What a person does about it; empty: nothing, or it depends."""
-        return self.asks or TO_DO.get(self.code, "")
+        if self.asks is not None:
+            return self.asks
+        return _in_hindsight(self) if self.is_over else TO_DO.get(self.code, "")
+
+
+def _in_hindsight(finding: Finding) -> str:
+    """What is only noted asks for nothing."""
+    return IN_HINDSIGHT.get(finding.code, "") if finding.severity > Severity.NOTE else ""
 
 
 TO_DO = {
@@ -78,3 +97,25 @@ TO_DO = {
     Verdict.INCOMPLETE: "See the coverage below.",
 }
 """Of each finding that asks for something, by its code."""
+IN_HINDSIGHT = {
+    Verdict.STUCK: "Nothing now. To find the cause, see what the consumers logged at that time.",
+    Verdict.SLOW_PARTITION: "Nothing now. To find the cause, see what its member logged at that time.",
+    Verdict.HOT_PARTITION: "Nothing now. To find the cause, see which keys had most messages at that time.",
+    Verdict.UNSTEADY_MEMBERS: "Nothing now. To find the cause, see the restarts and events of the pods at that time.",
+    Verdict.LAG_WITHOUT_MEMBERS: "Nothing now: its members are back.",
+    **{code: TO_DO[code] for code in (REWINDS, SKIPS, RECREATIONS)},
+}
+"""As `TO_DO`, of what is over."""
+OF_THE_RANGE = {
+    Verdict.NO_LAG: "the lag was never known in the range",
+    Verdict.RARE_COMMITS: "how the group commits, over all samples",
+    Verdict.READS_LATE: "messages wait as long at all times",
+    Verdict.INCOMPLETE: "the samples of the range are counted",
+    LITTLE_DATA: "the covered time of the range is counted",
+    "barely_saturated": "the windows of the range are counted",
+    "samples_gone": "of the range, a part is left",
+    "nothing_produced": "nothing was produced in the whole range",
+    "growth": "the last seven days are compared with the seven before",
+    "many_changes": "it is about the recommended HPA",
+}
+"""What is no incident, and why it has no beginning and no end of its own."""

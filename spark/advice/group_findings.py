@@ -1,7 +1,7 @@
 """Pure: trouble in a group that its history shows. One rule a function; each gives a `Finding` or nothing."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -10,23 +10,18 @@ import numpy as np
 from adapter.verdicts.causes import Verdict
 from spark.advice.demand import Load, well_covered
 from spark.advice.finding import RECREATIONS, RESETS, REWINDS, SKIPS, Finding, Severity
-from spark.advice.incidents.partitions import falls_behind_alone, moving_hot
-from spark.advice.incidents.words import named, some_of
+from spark.advice.incidents.times import WORTH_WATCHING, severity_of_past
+from spark.advice.incidents.words import lasting, named, or_earlier, over, some_of
+from spark.advice.relief import relief
 from spark.figures import formatting
-from spark.figures.incidents import Happened, HotHours
+from spark.figures.incidents import Happened
 from spark.figures.model import Group, Periods, Still, TopicFigures, as_column, overlap
-from spark.figures.periods import NUMPY_HOUR, between, last_hours, time_of
+from spark.figures.newest import begin_of
+from spark.figures.periods import between, last_hours, time_of
 from spark.tables.layout import HOUR
 
 Rule = Callable[[Group, Load], Finding | None]
-HOT = 2.0
-"""A partition with this many times its fair share is hot."""
 RECENT_HOURS = 24
-WORTH_WATCHING_HOURS = 7 * 24
-"""An event before the last week of the range is only noted."""
-SPREAD_IN_TIME = "Spread the keys over the partitions, before it is more than one member can read."
-FEW_MESSAGES = 100
-"""Below this, shares of partitions are chance."""
 
 
 def _at_work(group: Group) -> Periods:
@@ -48,18 +43,21 @@ def stuck(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
     first = min((still for *_, still in stills), key=lambda still: still.since)
     until = max(still.until for *_, still in stills)
     what = named([_partitions(*it) for it in stills])
-    is_one = sum(still.number for *_, still in stills) == 1
     owners = sorted({owner for *_, still in stills for owner in still.owners})
     waiting = formatting.plural(sum(still.lag for *_, still in stills), "message")
     return _stuck(
-        f"{what[0].upper()}{what[1:]} {'stands' if is_one else 'stand'} still",
-        f"{what} {_not_moved(first.since, None if now else until, zone, is_one=is_one, is_exact=first.is_exact)}, "
-        f"{formatting.duration((until - first.since).total_seconds())}, although members were there and "
-        f"{waiting} waited." + (f" Assigned to {named(owners)}." if owners else ""),
-        subject=what,
-        since=first.since,
-        until=None if now else until,
-        is_recent=_is_recent(group, until),
+        group,
+        _Stuck(
+            what,
+            is_one=sum(still.number for *_, still in stills) == 1,
+            since=first.since,
+            is_exact=first.is_exact,
+            until=until,
+            is_over=not now,
+            waiting=f"{waiting} waited",
+            owners=f" Assigned to {named(owners)}{'' if now else ' then'}." if owners else "",
+        ),
+        zone,
     )
 
 
@@ -71,36 +69,51 @@ def _stuck_as_a_whole(group: Group, zone: ZoneInfo) -> Finding | None:
         return None
     last = int(np.flatnonzero(still)[-1])
     first = last - int(np.argmin(np.append(still[: last + 1][::-1], False))) + 1
-    begin, until = (time_of(hours.start[at]) for at in (first, last))
-    until += HOUR
-    return _stuck(
-        "No commit of the group moves",
-        "the group's commits "
-        f"{_not_moved(begin, None if still[-1] else until, zone, is_one=False, is_exact=False)}, "
-        f"{formatting.duration((until - begin).total_seconds())}, although members were there and messages waited.",
-        subject="",
-        since=begin,
-        until=None if still[-1] else until,
-        is_recent=_is_recent(group, until),
-    )
+    since, until = time_of(hours.start[first]), time_of(hours.start[last]) + HOUR
+    return _stuck(group, _Stuck("", False, since, is_exact=False, until=until, is_over=not still[-1]), zone)
 
 
-def _stuck(
-    brief: str, words: str, *, subject: str, since: datetime, until: datetime | None, is_recent: bool
-) -> Finding:
-    is_over = until is not None
+@dataclass(frozen=True, slots=True)
+class _Stuck:
+    what: str
+    """Partitions; empty: the commits of the whole group."""
+    is_one: bool
+    since: datetime
+    is_exact: bool
+    """Whether it began then; else it may have been earlier."""
+    until: datetime
+    is_over: bool
+    waiting: str = "messages waited"
+    owners: str = ""
+    """A sentence."""
+
+
+def _stuck(group: Group, it: _Stuck, zone: ZoneInfo) -> Finding:
+    subject = it.what or "the group's commits"
+    but = f"although members were there and {it.waiting}.{it.owners}"
     return Finding(
         Verdict.STUCK,
-        Severity.WATCH if is_over else Severity.URGENT,
-        brief if not is_over else brief.replace("stands still", "stood still").replace("stand still", "stood still"),
-        f"Stuck: {words} "
-        + ("It ended before the last hour. " if is_over else "")
-        + "The cause may also be work that takes longer than max.poll.interval.ms.",
-        is_cause=is_recent,
-        since=since,
-        until=until,
-        subject=subject,
+        severity_of_past(group, it.until) if it.is_over else Severity.URGENT,
+        _stuck_in_brief(it),
+        (
+            f"{over(it.since, it.until, zone, is_exact=it.is_exact)} {subject} did not move, {but} The cause may have "
+            "been a message that could not be processed, or work that took longer than max.poll.interval.ms."
+            if it.is_over
+            else f"Stuck: {subject} {'has' if it.is_one else 'have'} not moved "
+            f"{lasting(it.since, it.until, zone, is_exact=it.is_exact)}, {but} The cause may also be work that takes "
+            "longer than max.poll.interval.ms."
+        ),
+        is_cause=_is_recent(group, it.until),
+        since=it.since,
+        until=it.until if it.is_over else None,
+        subject=it.what,
     )
+
+
+def _stuck_in_brief(it: _Stuck) -> str:
+    if not it.what:
+        return f"No commit of the group {'moved' if it.is_over else 'moves'}"
+    return f"{it.what[0].upper()}{it.what[1:]} {'stood' if it.is_over else 'stands' if it.is_one else 'stand'} still"
 
 
 def _partitions(topic: str, partitions: int, still: Still) -> str:
@@ -111,14 +124,6 @@ def _partitions(topic: str, partitions: int, still: Still) -> str:
         return f"partition {still.partitions[0]} of {topic}"
     numbers = ", ".join(map(str, still.partitions)) + (" and more" if still.number > len(still.partitions) else "")
     return f"{some_of(still.number, partitions, topic)} ({numbers})"
-
-
-def _not_moved(since: datetime, until: datetime | None, zone: ZoneInfo, *, is_one: bool, is_exact: bool) -> str:
-    """`until`: None while it goes on."""
-    begin = formatting.moment(since, zone) + ("" if is_exact else " or earlier")
-    if until is None:
-        return f"{'has' if is_one else 'have'} not moved since {begin}"
-    return f"did not move from {begin} to {formatting.moment(until, zone)}"
 
 
 def _has_reader(group: Group, still: Still) -> bool:
@@ -136,7 +141,7 @@ def _is_recent(group: Group, until: datetime) -> bool:
     return until > time_of(group.hours.start[-1]) + HOUR * (1 - RECENT_HOURS)
 
 
-def falling_behind(group: Group, load: Load) -> Finding | None:
+def falling_behind(group: Group, load: Load, *, zone: ZoneInfo) -> Finding | None:
     hours = well_covered(last_hours(_at_work(group), RECENT_HOURS))
     topics = [topic for topic in group.topics if topic.incidents.unread is None]
     read = [between(topic.hours, np.isin(topic.hours.start, hours.start)) for topic in topics]
@@ -144,16 +149,17 @@ def falling_behind(group: Group, load: Load) -> Finding | None:
     behind = [topic for topic in topics if topic.lag and topic.lag.last > max(topic.above.threshold, topic.lag.p50)]
     if not behind or len(hours) < 2 or consumed >= 0.98 * produced:
         return None
+    since = min(_behind_since(topic, hours.start[0]) for topic in behind)
     return Finding(
         Verdict.FALLING_BEHIND,
         Severity.URGENT,
         "Falling behind",
-        f"Falling behind: {formatting.share(1 - consumed / produced)} of the {formatting.count(produced)} messages of "
-        f"the last {_how_many(group.hours, len(hours))} were not consumed in that time, and at the end the lag was "
-        "above its threshold.",
-        _relief(group, load),
+        f"Falling behind since {or_earlier(since, begin_of(group), zone)}: {formatting.share(1 - consumed / produced)} "
+        f"of the {formatting.count(produced)} messages of the last {_how_many(group.hours, len(hours))} were not "
+        "consumed in that time, and at the end the lag was above its threshold.",
+        relief(group, load, zone),
         is_cause=True,
-        since=min(_behind_since(topic, hours.start[0]) for topic in behind),
+        since=since,
         subject=named([topic.name for topic in behind]),
         evidence=_how_many(group.hours, len(hours)),
     )
@@ -167,119 +173,17 @@ def _behind_since(topic: TopicFigures, otherwise: np.datetime64) -> datetime:
     return time_of(hours[0] if len(hours) else otherwise)
 
 
-def _relief(group: Group, load: Load) -> str:
-    if load.capacity is None and hot_partition(group, load, zone=ZoneInfo("UTC")) is not None:
-        return "Spread the keys over the partitions first; more replicas do not help its hot partition."
-    if load.most_members > load.partitions:
-        return "Give it more replicas, or faster work."
-    if load.members_max is not None and load.members_max >= load.most_members:
-        return "It has a member for each partition that one can read: give it more partitions, or faster work."
-    return f"Give it more replicas: up to {load.most_members} can have a partition."
-
-
 def _how_many(hours: Periods, seen: int) -> str:
     """Hours by the clock, and how many of them the figures are of: `24 hours (10 of them seen)`."""
     number = min(RECENT_HOURS, int((hours.start[-1] - hours.start[0]) / np.timedelta64(1, "h")) + 1)
     return formatting.plural(number, "hour") + (f" ({seen} of them seen)" if seen < number else "")
 
 
-def hot_partition(group: Group, load: Load, *, zone: ZoneInfo) -> Finding | None:
-    hottest, times = None, HOT
-    for topic in group.topics:
-        hours = well_covered(topic.hours)
-        told = (hours.produced >= FEW_MESSAGES) & (hours.partitions > 1) & ~np.isnan(hours.skew)
-        if told.any():
-            larger = float(np.median(hours.skew[told] * hours.partitions[told]))
-            if larger > times:
-                in_last_day = hours.start[told] > group.hours.start[-1] - RECENT_HOURS * NUMPY_HOUR
-                production = hours.production_rate[told]
-                peaks = production.max(), production[in_last_day].max(initial=0)
-                hottest, times = (topic, float(np.median(hours.skew[told])), peaks), larger
-    if hottest is None:
-        return None
-    topic, largest, peaks = hottest
-    beyond, beyond_now = (load.capacity is not None and largest * peak > load.capacity.p95 for peak in peaks)
-    carried = _carried(load, beyond=beyond, beyond_now=beyond_now)
-    is_helpless = beyond_now or load.capacity is None
-    moving = moving_hot(topic)
-    if moving is not None:
-        is_behind = falls_behind_alone(topic)
-        carried = "more replicas do not help it" if is_behind else carried
-        return _moving_hot(topic, moving, largest, carried, zone, is_helpless=is_helpless or is_behind)
-    which = _hottest(topic)
-    return Finding(
-        Verdict.HOT_PARTITION,
-        Severity.URGENT if beyond_now else Severity.WATCH,
-        f"{which} gets {formatting.share(largest)} of the messages",
-        f"Hot partition: {which[0].lower()}{which[1:]} gets {formatting.share(largest)} of the topic's messages, "
-        f"{formatting.decimal(times)} times its fair share. Members carry whole partitions: {carried}.",
-        "" if is_helpless else SPREAD_IN_TIME,
-        is_cause=beyond_now,
-        since=topic.incidents.hot.since if topic.incidents.hot else None,
-        subject=which[0].lower() + which[1:],
-        evidence=f"{formatting.plural(int(np.count_nonzero(topic.hours.produced >= FEW_MESSAGES)), 'hour')}",
-    )
-
-
-def _carried(load: Load, *, beyond: bool, beyond_now: bool) -> str:
-    """Whether one member can read a hot partition."""
-    if load.capacity is None:
-        return "more replicas do not help it"
-    if not beyond:
-        return "one can read this one, and more replicas help only with the others"
-    return (
-        "in the busiest hour it got more than a member did while saturated (a mean, with those that had little to "
-        "do)" + (", and more replicas do not help it" if beyond_now else ". In the last day, it did not")
-    )
-
-
-def _moving_hot(
-    topic: TopicFigures, hot: HotHours, largest: float, carried: str, zone: ZoneInfo, *, is_helpless: bool
-) -> Finding:
-    return Finding(
-        Verdict.HOT_PARTITION,
-        Severity.WATCH,
-        f"The hot partition of {topic.name} moves",
-        f"The hot partition of {topic.name} moves: in {formatting.plural(hot.hours, 'hour')} since "
-        f"{formatting.moment(hot.since, zone)} one partition got more than twice its fair share, "
-        f"{formatting.share(largest)} in the median hour, and {hot.partitions} of {topic.partitions} partitions did in "
-        f"turn. Members carry whole partitions: {carried}.",
-        "Look for what sends so many messages with one key, or to one partition at a time"
-        + ("; more replicas do not help." if is_helpless else "."),
-        is_cause=is_helpless,
-        since=hot.since,
-        subject=topic.name,
-        evidence=f"{formatting.plural(hot.hours, 'hour')}",
-    )
-
-
-def _hottest(topic: TopicFigures) -> str:
-    """The partition that is hot in the busiest hour; that of other hours may have been another one."""
-    produced = {share.partition: share.produced for share in topic.shares.of} if topic.shares else {}
-    hottest = max(produced, key=lambda partition: produced[partition], default=None)
-    if hottest is None or produced[hottest] * len(produced) <= HOT * sum(produced.values()):
-        return f"One partition of {topic.name}"
-    return f"Partition {hottest} of {topic.name}"
-
-
-def idle_members(_: Group, load: Load) -> Finding | None:
-    if load.members_max is None or load.members_max <= load.most_members:
-        return None
-    return Finding(
-        Verdict.IDLE_MEMBERS,
-        Severity.WATCH,
-        "More members than partitions",
-        f"More members than partitions: of {load.members_max} members, {load.most_members} can have a partition"
-        + ("" if load.most_members == load.partitions else " (as many as the largest topic has)")
-        + "; the rest had nothing to read.",
-    )
-
-
 def _severity_of(hours: Periods, events: str) -> Severity:
     """What happened once and long ago is history, and a reset asks for nothing."""
     if events == RESETS:
         return Severity.NOTE
-    recent = last_hours(hours, WORTH_WATCHING_HOURS)
+    recent = last_hours(hours, WORTH_WATCHING // HOUR)
     return Severity.WATCH if np.nansum(getattr(recent, events)) > 0 else Severity.NOTE
 
 
@@ -299,17 +203,23 @@ def _events(code: str, brief: str, words: str, group: Group, zone: ZoneInfo) -> 
     happened = _happened(group, code)
     if happened is None:
         return None
-    last = formatting.moment(happened.last, zone)
-    when = f"on {last}" if happened.number == 1 else f"{formatting.plural(happened.number, 'time')}, last on {last}"
     return Finding(
         code,
         _severity_of(group.hours, code),
         brief,
-        words.format(when),
+        words.format(_how_often(happened, zone)),
         since=happened.first,
         until=happened.last,
         evidence=f"{formatting.count(float(np.nansum(getattr(group.hours, code))))} events of single partitions",
     )
+
+
+def _how_often(happened: Happened, zone: ZoneInfo) -> str:
+    first, last = (formatting.moment(at, zone) for at in (happened.first, happened.last))
+    if happened.number == 1:
+        return f"on {last}"
+    times = formatting.plural(happened.number, "time")
+    return f"{times} on {last}" if first == last else f"{times}, first on {first}, last on {last}"
 
 
 def rewinds(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
@@ -342,7 +252,7 @@ def recreations(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
         RECREATIONS,
         _severity_of(group.hours, RECREATIONS),
         f"{formatting.plural(len(recreated), 'topic')} deleted and made again",
-        f"Deleted and made again, last on {formatting.moment(happened.last, zone)}: {named(recreated)}. What was not "
+        f"Deleted and made again {_how_often(happened, zone)}: {named(recreated)}. What was not "
         "read of the old one is lost, and commits made for it mean nothing to the new one. Differences across the step "
         "are not counted.",
         since=happened.first,

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from adapter.verdicts.causes import REPLICAS_DO_NOT_HELP, Verdict
 from adapter.verdicts.controllers import DEFAULT_FLAGS
-from spark.advice.capacity_words import advised_in_words, scatter_in_words
+from spark.advice.capacity_words import advised_in_words, without_capacity
 from spark.advice.data_findings import DAY, findings_of
 from spark.advice.demand import HEADROOM, USED_AT_MOST, Load, load_of, members_needed, production_of
 from spark.advice.finding import LITTLE_DATA, Finding
@@ -84,7 +84,7 @@ def draft_of(group: Group, zone: ZoneInfo, *, has_hpa: bool = False) -> Draft:
     known."""
     load = load_of(group)
     findings = findings_of(group, load, zone)
-    most = max_replicas(load, is_even=all(it.code != Verdict.HOT_PARTITION for it in findings))
+    most = max_replicas(load, is_even=all(it.code != Verdict.HOT_PARTITION or it.is_over for it in findings))
     refusal = _refusal(group, load, findings, has_hpa=has_hpa)
     hpa = Recommendation(
         target=_target(group, load, refusal),
@@ -165,7 +165,7 @@ def _refusal(group: Group, load: Load, findings: tuple[Finding, ...], *, has_hpa
         return TOO_LITTLE
     if not has_hpa and any(it.code == Verdict.UNSTEADY_MEMBERS and not it.is_over for it in findings):
         return LEAVING
-    if any(it.code == Verdict.ABOVE_THRESHOLD and it.is_over for it in findings):
+    if any(it.code == Verdict.ABOVE_THRESHOLD and it.is_over and not it.may_return for it in findings):
         return PAST
     return _impossible(group, load)
 
@@ -207,13 +207,6 @@ def _often_enough(promised: float) -> str:
 def _long_enough(commits: float) -> str:
     """The wait for which a lag follows the load although commits are rare."""
     return formatting.duration(MARGIN * commits / COMMITS_OF_TARGET)
-
-
-def without_capacity(load: Load) -> str:
-    """Why there is no capacity to count with."""
-    if load.capacity is None or load.advised is not None:
-        return "What a member can do is not known: the group was never seen saturated."
-    return scatter_in_words(load.capacity)
 
 
 def promised_seconds(group: Group, load: Load) -> float:

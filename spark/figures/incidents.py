@@ -64,7 +64,7 @@ class TopicIncidents:
     uncommitted_produced: int = 0
     """Messages that arrived in partitions without a commit, since these had none."""
     uncommitted_since: datetime | None = None
-    """The first hour in which they arrived there."""
+    """The first hour at whose end one of these partitions had no commit."""
 
 
 @dataclass(frozen=True, slots=True)

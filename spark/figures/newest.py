@@ -29,6 +29,11 @@ def is_now(newest: Newest, data: ReportData) -> bool:
     return is_recent and not data.is_stale
 
 
+def begin_of(group: Group) -> datetime:
+    """The beginning of its first hour in the range."""
+    return time_of(group.hours.start[0])
+
+
 def end_of(group: Group) -> datetime:
     """The end of its newest hour."""
     return time_of(group.hours.start[-1]) + HOUR

@@ -129,15 +129,15 @@ class _Progress:
                 spread[group] = self._is_spread(group, bounds)
             newest = self._newest(partitions)
             waiting = self._of["uncommitted_lag"][newest]
-            unread = newest[(waiting >= 0) & (self._of["uncommitted_produced"][newest] > 0)]
+            without = newest[waiting >= 0]
             rows.append(
                 {
                     **dict(zip(NAMES, key, strict=True)),
                     "still": self._still(partitions),
-                    "uncommitted": int((waiting >= 0).sum()),
+                    "uncommitted": len(without),
                     "uncommitted_lag": int(waiting[waiting >= 0].sum()),
-                    "uncommitted_produced": int(self._of["uncommitted_produced"][unread].sum()),
-                    "uncommitted_since": int(self._of["uncommitted_since"][unread].min()) if len(unread) else None,
+                    "uncommitted_produced": int(self._of["uncommitted_produced"][without].sum()),
+                    "uncommitted_since": int(self._of["uncommitted_since"][without].min()) if len(without) else None,
                     **self._incidents.of(place),
                     "is_spread": spread[group],
                 }

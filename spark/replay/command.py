@@ -6,8 +6,9 @@ from datetime import datetime
 from pathlib import Path
 
 from spark.advice.candidates import TOO_LARGE, asked_of, is_too_large
+from spark.advice.capacity_words import without_capacity
 from spark.advice.demand import load_of
-from spark.advice.hpa import promised_seconds, without_capacity
+from spark.advice.hpa import promised_seconds
 from spark.engine.jobs import Spark
 from spark.engine.tasks import run
 from spark.errors import Unusable

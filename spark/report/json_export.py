@@ -72,6 +72,7 @@ def _group(standing: Standing, report: Report) -> dict[str, Any]:
                 "to_do": it.to_do or None,
                 "since": it.since,
                 "until": it.until,
+                "state": it.state or None,
                 "subject": _plain(it.subject) or None,
                 "evidence": _plain(it.evidence) or None,
             }

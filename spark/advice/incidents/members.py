@@ -7,12 +7,13 @@ import numpy as np
 from adapter.verdicts.causes import Verdict
 from spark.advice.demand import Load
 from spark.advice.finding import Finding, Severity
-from spark.advice.incidents.partitions import RECENT, end_of
-from spark.advice.incidents.words import lasting
+from spark.advice.incidents.times import ONE_INCIDENT_HOURS, RECENT, last_stretch, severity_of_past
+from spark.advice.incidents.words import lasting, or_earlier, over
 from spark.figures import formatting
 from spark.figures.incidents import MemberHours
 from spark.figures.model import Flags, Group, Times
-from spark.figures.periods import NUMPY_HOUR, between, time_of
+from spark.figures.newest import begin_of, end_of
+from spark.figures.periods import between, time_of
 from spark.tables.layout import HOUR
 
 MANY_CHANGES = 6
@@ -21,10 +22,8 @@ LONG_WITHOUT_SECONDS = 300.0
 """In an hour that has members too."""
 ENOUGH_HOURS = 3
 """A rolling update is over sooner."""
-ONE_INCIDENT_HOURS = 3
-"""Between two hours of one incident."""
-MANY_MORE = 1.5
-"""In an incident's last hour: above its threshold."""
+SELDOM_HOURS = 24
+"""Between two hours with idle members: an HPA that asks for too many does so at each day's peak."""
 
 
 def unsteady_members(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
@@ -32,18 +31,22 @@ def unsteady_members(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None
     is_unsteady = (it.changes >= MANY_CHANGES) | (
         (it.without_seconds >= LONG_WITHOUT_SECONDS) & (it.most > 0) & (it.changes > 1)
     )
-    last = _last_stretch(it.start, is_unsteady & ~_is_planned(group, it.start))
+    last = last_stretch(it.start, is_unsteady & ~_is_planned(group, it.start))
     if np.count_nonzero(last) < ENOUGH_HOURS:
         return None
     since, until = time_of(it.start[last][0]), time_of(it.start[last][-1]) + HOUR
-    end = end_of(group)
+    end, is_exact = end_of(group), since > begin_of(group)
     is_over = end - until >= ONE_INCIDENT_HOURS * HOUR
+    changes = _changes(it, last)
     return Finding(
         Verdict.UNSTEADY_MEMBERS,
-        Severity.URGENT if not is_over and _is_late(group) else Severity.WATCH,
-        "Members come and go",
-        f"Members {'came and went' if is_over else 'have been coming and going'} "
-        f"{lasting(since, until if is_over else end, zone, is_over=is_over)}: {_changes(it, last)}.",
+        severity_of_past(group, until) if is_over else Severity.URGENT if _is_late(group) else Severity.WATCH,
+        "Members came and went" if is_over else "Members come and go",
+        (
+            f"{over(since, until, zone, is_exact=is_exact)} members came and went, {changes}."
+            if is_over
+            else f"Members have been coming and going {lasting(since, end, zone, is_exact=is_exact)}: {changes}."
+        ),
         is_cause=end - until < RECENT,
         since=since,
         until=until if is_over else None,
@@ -70,25 +73,23 @@ def lag_without_members(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | N
     alone = (hours.lag_p50 > 0) & (hours.members_max == 0)
     if not alone.any():
         return None
-    last = _last_stretch(hours.start, alone)
+    last = last_stretch(hours.start, alone)
     since, until = time_of(hours.start[last][0]), time_of(hours.start[last][-1]) + HOUR
-    is_over = not bool(alone[-1])
+    is_over, is_exact = not bool(alone[-1]), since > begin_of(group)
     number, in_last = int(alone.sum()), int(np.count_nonzero(last))
-    lag = round(float(hours.lag_max[last][-1]))
+    waiting = f"while messages waited, {formatting.count(round(float(hours.lag_max[last][-1])))} at the end."
     had_members = bool(np.nanmax(hours.members_max) > 0)
     return Finding(
         Verdict.LAG_WITHOUT_MEMBERS,
-        Severity.WATCH if is_over else Severity.URGENT,
+        severity_of_past(group, until) if is_over else Severity.URGENT,
         f"{'There was' if is_over else 'There has been'} no member for {formatting.plural(in_last, 'hour')}",
-        f"The group {'had no member' if is_over else 'has had no member'} "
-        f"{lasting(since, until, zone, is_over=is_over)}, while messages waited, {formatting.count(lag)} at the end."
-        + (f" There were {formatting.plural(number, 'such hour')} in all." if number > in_last else "")
-        + (" That ended before the last hour." if is_over else ""),
-        ""
-        if not had_members
-        else "Nothing now: its members are back."
-        if is_over
-        else "Start its consumers, or let an HPA on their lag do it.",
+        (
+            f"{over(since, until, zone, is_exact=is_exact)} the group had no member {waiting}"
+            if is_over
+            else f"The group has had no member {lasting(since, until, zone, is_exact=is_exact)}, {waiting}"
+        )
+        + (f" There were {formatting.plural(number, 'such hour')} in all." if number > in_last else ""),
+        "Start its consumers." if had_members and not is_over else None,
         is_cause=end_of(group) - until < RECENT,
         since=since,
         until=until if is_over else None,
@@ -96,15 +97,34 @@ def lag_without_members(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | N
     )
 
 
-def _last_stretch(start: Times, flags: Flags) -> Flags:
-    """The last of these hours, and those before it that are not far from one another."""
-    places = np.flatnonzero(flags)
-    last: Flags = np.zeros(len(start), np.bool_)
-    if len(places):
-        is_far = np.diff(start[places]) > ONE_INCIDENT_HOURS * NUMPY_HOUR
-        first = int(np.flatnonzero(is_far)[-1]) + 1 if is_far.any() else 0
-        last[places[first:]] = True
-    return last
+def idle_members(group: Group, load: Load, *, zone: ZoneInfo) -> Finding | None:
+    """More members than can have a partition, for longer than a rolling update takes."""
+    hours = group.hours
+    last = last_stretch(hours.start, hours.members_max > load.most_members, SELDOM_HOURS)
+    if np.count_nonzero(last) < ENOUGH_HOURS:
+        return None
+    since, until = time_of(hours.start[last][0]), time_of(hours.start[last][-1]) + HOUR
+    is_over, is_exact = end_of(group) - until >= SELDOM_HOURS * HOUR, since > begin_of(group)
+    most = (
+        f"of {round(float(hours.members_max[last].max()))} members, {load.most_members} can have a partition"
+        + ("" if load.most_members == load.partitions else " (as many as the largest topic has)")
+        + "; the rest"
+    )
+    return Finding(
+        Verdict.IDLE_MEMBERS,
+        Severity.NOTE if is_over else Severity.WATCH,
+        "There were more members than partitions" if is_over else "More members than partitions",
+        (
+            f"{over(since, until, zone, is_exact=is_exact)} there were more members than partitions: {most} had "
+            "nothing to read."
+            if is_over
+            else f"More members than partitions: {most} have had nothing to read since "
+            f"{or_earlier(since, begin_of(group), zone)}."
+        ),
+        since=since,
+        until=until if is_over else None,
+        evidence=f"{formatting.plural(int(np.count_nonzero(last)), 'hour')}",
+    )
 
 
 def _is_planned(group: Group, start: Times) -> Flags:

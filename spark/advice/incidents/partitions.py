@@ -6,24 +6,13 @@ from zoneinfo import ZoneInfo
 from adapter.verdicts.causes import Verdict
 from spark.advice.demand import Load
 from spark.advice.finding import Finding, Severity
-from spark.advice.incidents.words import lasting, listed, named, some_of
+from spark.advice.incidents.spells import slow_of
+from spark.advice.incidents.times import RECENT, severity_of_past
+from spark.advice.incidents.words import lasting, listed, named, or_earlier, over, some_of
 from spark.figures import formatting
-from spark.figures.incidents import HotHours, SlowPartitions
-from spark.figures.model import Group, TopicFigures
-from spark.figures.periods import time_of
-from spark.tables.layout import HOUR
-
-ENOUGH_HOURS = 2
-"""In which one partition has the lag: a single one may be a member that restarts."""
-RECENT = 24 * HOUR
-MOVES = 0.5
-"""Of the hot hours: a partition that is the hottest in fewer is not the cause."""
-SEVERAL = 3
-
-
-def end_of(group: Group) -> datetime:
-    """The end of the newest hour."""
-    return time_of(group.hours.start[-1]) + HOUR
+from spark.figures.incidents import SlowPartitions
+from spark.figures.model import Group
+from spark.figures.newest import begin_of, end_of
 
 
 def unread_topic(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
@@ -34,7 +23,7 @@ def unread_topic(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
     names = named([name for name, _ in unread])
     produced, waiting = (sum(getattr(it, name) for _, it in unread) for name in ("produced", "lag"))
     was_read = any(it.was_read for _, it in unread)
-    when = lasting(first.since, end_of(group), zone, is_over=False)
+    when = lasting(first.since, end_of(group), zone)
     return Finding(
         Verdict.UNREAD_TOPIC,
         Severity.URGENT if was_read and produced else Severity.WATCH if produced else Severity.NOTE,
@@ -52,23 +41,30 @@ def _messages(number: int, verb: str) -> str:
 
 
 def slow_partition(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
-    slow = [(topic, topic.incidents.slow) for topic in group.topics if _has_slow(topic)]
+    slow = [(topic, it) for topic in group.topics if (it := slow_of(topic)) is not None]
     if not slow:
         return None
-    topic, worst = max(((it, of) for it, of in slow if of), key=lambda pair: (pair[1].until, pair[1].lag))
+    topic, worst = max(slow, key=lambda pair: (pair[1].until, pair[1].lag))
     end = end_of(group)
-    is_over, is_one = worst.until < end, len(worst.partitions) == 1
+    is_over, is_one, is_exact = worst.until < end, len(worst.partitions) == 1, worst.since > begin_of(group)
     which = f"partition{'' if is_one else 's'} {listed(worst.partitions)} of {topic.name}"
-    had = "had" if is_over else "has had" if is_one else "have had"
+    has, them, gets = ("has", "it", "gets") if is_one else ("have", "they", "get")
+    lag = f"{formatting.share(worst.lag_share)} of the topic's lag"
     return Finding(
         Verdict.SLOW_PARTITION,
-        Severity.WATCH if is_over else Severity.URGENT,
-        f"P{which[1:]} {'has' if is_one else 'have'} the lag",
-        f"P{which[1:]} {had} {formatting.share(worst.lag_share)} of the topic's lag "
-        f"{lasting(worst.since, worst.until, zone, is_over=is_over)}, although {'it gets' if is_one else 'they get'} "
-        f"{formatting.share(worst.produced_share)} of the messages; {formatting.plural(worst.lag, 'message')} waited "
-        f"at most. {_suspects(worst)}" + (" That is over." if is_over else ""),
-        "" if is_one else "Look at these partitions' messages, and at who reads them; more replicas do not help.",
+        severity_of_past(group, worst.until) if is_over else Severity.URGENT,
+        f"P{which[1:]} {'had' if is_over else has} the lag",
+        (
+            f"{over(worst.since, worst.until, zone, is_exact=is_exact)} {which} had {lag}, although {them} got "
+            if is_over
+            else f"P{which[1:]} {has} had {lag} {lasting(worst.since, worst.until, zone, is_exact=is_exact)}, although "
+            f"{them} {gets} "
+        )
+        + f"{formatting.share(worst.produced_share)} of the messages; {formatting.plural(worst.lag, 'message')} waited "
+        f"at most. {_suspects(worst, is_over=is_over)}",
+        None
+        if is_one or is_over
+        else "Look at these partitions' messages, and at who reads them; more replicas do not help.",
         is_cause=end - worst.until < RECENT,
         since=worst.since,
         until=worst.until if is_over else None,
@@ -77,9 +73,15 @@ def slow_partition(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
     )
 
 
-def _suspects(slow: SlowPartitions) -> str:
+def _suspects(slow: SlowPartitions, *, is_over: bool) -> str:
     """A member that reads all of them is a likelier cause than messages in each."""
     is_one, owners = len(slow.partitions) == 1, slow.owners
+    if is_over:
+        said = (
+            f"Either {'its' if is_one else 'their'} messages took long or failed, or the member that read "
+            f"{'it' if is_one else 'them'} was slow."
+        )
+        return said + (f" Assigned to {listed(owners)} then." if owners else "")
     members = "members that read" if len(owners) > 1 else "member that reads"
     said = (
         f"Either {'its' if is_one else 'their'} messages take long or fail, or the {members} "
@@ -90,18 +92,6 @@ def _suspects(slow: SlowPartitions) -> str:
     return said + (f" Assigned to {listed(owners)}." if owners else "")
 
 
-def _has_slow(topic: TopicFigures) -> bool:
-    slow: SlowPartitions | None = topic.incidents.slow
-    return slow is not None and slow.hours >= ENOUGH_HOURS and topic.incidents.unread is None
-
-
-def moving_hot(topic: TopicFigures) -> HotHours | None:
-    """The hot hours of a topic whose hottest partition changes; None: it does not."""
-    hot = topic.incidents.hot
-    moves = hot is not None and hot.partitions >= SEVERAL and hot.most_hours <= MOVES * hot.hours
-    return hot if moves else None
-
-
 def uncommitted(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
     """Partitions without a commit are no part of the lag that the report shows."""
     topics = [topic for topic in group.topics if topic.uncommitted]
@@ -110,15 +100,17 @@ def uncommitted(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
     has_none = sum(topic.uncommitted for topic in topics) == group.partitions
     if not counted and not arrived and not (topics and has_none):
         return None
-    since = min((it.incidents.uncommitted_since for it in topics if it.incidents.uncommitted_since), default=None)
+    first = begin_of(group)
+    since = min((it.incidents.uncommitted_since or first for it in topics), default=first)
     which = named([some_of(topic.uncommitted, topic.partitions, topic.name) for topic in topics])
     them = "it" if sum(topic.uncommitted for topic in topics) == 1 else "them"
     return Finding(
         Verdict.UNCOMMITTED,
         Severity.WATCH if counted or arrived else Severity.NOTE,
         f"{formatting.plural(max(counted, arrived), 'message')} in partitions without a commit",
-        f"Without a commit: {which}; {_uncommitted_messages(counted, arrived, since, zone, them)}",
-        ""
+        f"Without a commit: {which}; {_uncommitted_messages(counted, arrived, since, zone, them)}"
+        + ("" if arrived and not counted else f" That began on {or_earlier(since, first, zone)}."),
+        None
         if counted
         else f"See whether a member reads {them}, and why it does not commit."
         if arrived
@@ -129,13 +121,13 @@ def uncommitted(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
     )
 
 
-def _uncommitted_messages(counted: int, arrived: int, since: datetime | None, zone: ZoneInfo, them: str) -> str:
+def _uncommitted_messages(counted: int, arrived: int, since: datetime, zone: ZoneInfo, them: str) -> str:
     if counted:
         return (
             f"the adapter counts {formatting.plural(counted, 'message')} in {them}, which the lag of this report "
             "leaves out: those after a commit that has expired, or with offsetReset: earliest the whole log."
         )
-    if arrived and since is not None:
+    if arrived:
         return (
             f"{formatting.plural(arrived, 'message')} arrived in {them} since {formatting.moment(since, zone)} while "
             "the group had members, and none of them was committed. The lag leaves them out."
@@ -145,14 +137,3 @@ def _uncommitted_messages(counted: int, arrived: int, since: datetime | None, zo
 
 def _has_members(group: Group) -> bool:
     return bool((group.hours.members_max[-24:] > 0).any())
-
-
-def falls_behind_alone(topic: TopicFigures) -> bool:
-    """Whether in the busiest hour the partition that got most fell behind, beyond the threshold, while the others kept
-    up: a member cannot read it, whatever members did with all of their partitions together."""
-    shares = topic.shares.of if topic.shares else ()
-    hot = max(shares, key=lambda share: share.produced, default=None)
-    if hot is None or hot.consumed >= hot.produced or (hot.lag or 0) <= topic.above.threshold:
-        return False
-    others = [share for share in shares if share is not hot]
-    return sum(share.consumed for share in others) >= sum(share.produced for share in others)

@@ -9,7 +9,8 @@ import pytest
 from spark.advice.demand import load_of
 from spark.advice.finding import Finding, Severity
 from spark.advice.hpa import PAST
-from spark.advice.incidents.late import above_threshold, rare_commits, reads_late
+from spark.advice.incidents.above import above_threshold
+from spark.advice.incidents.late import rare_commits, reads_late
 from spark.advice.recommendation import Target
 from spark.figures.agreement import Agreement, Pause
 from spark.figures.model import Above, Group, Pace, TopicFigures, Waits
@@ -92,19 +93,19 @@ def test_every_topic_that_is_late_is_named_the_worst_one_first() -> None:
 
 def test_with_planned_pauses_every_topic_that_is_late_is_named_by_its_hours() -> None:
 
-    def late_until(name: str, until: int) -> TopicFigures:
-        of = hours(DAYS * 24, lag=lambda hour: 900.0 if hour < until else 10.0)
+    def late_since(name: str, since: int) -> TopicFigures:
+        of = hours(DAYS * 24, lag=lambda hour: 900.0 if hour >= since else 10.0)
         return dataclasses.replace(topic(of=of), name=name, above=above(20, last_until=140))
 
     pause = Pause(frozenset({6}), timedelta(0), timedelta(days=1), UTC)
-    of = group("billing", late_until("orders", 36), late_until("returns", 72))
+    of = group("billing", late_since("orders", 108), late_since("returns", 72))
     said = found(dataclasses.replace(of, agreement=Agreement(pauses=(pause,))))
 
     assert said is not None
     assert said.subject == "returns, orders"
     assert said.words == (
-        "Outside of planned pauses, the median lag of returns was above 600 messages in 50\u202f% of the hours. "
-        f"{AS_WELL}: orders (25\u202f% of the hours)."
+        "Outside of planned pauses, the median lag of returns was above 600 messages in 50\u202f% of the hours, first "
+        f"on Thu 2026-06-04 00:00. {AS_WELL}: orders (25\u202f% of the hours)."
     )
 
 

@@ -49,7 +49,10 @@ def test_unsteady_members_are_urgent_only_if_they_go_on_and_messages_wait() -> N
     assert [it.severity for it in (calm, late, over)] == [Severity.WATCH, Severity.URGENT, Severity.WATCH]
     assert (calm.since, calm.until) == (MONDAY + timedelta(hours=44), None)
     assert over.until == MONDAY + timedelta(hours=24)
-    assert over.words.startswith("Members came and went from Mon 2026-06-01 20:00 to Tue 2026-06-02 00:00, 4\u202fh: ")
+    assert over.words == (
+        "Over since Tue 2026-06-02 00:00: from Mon 2026-06-01 20:00 until then, 4\u202fh, members came and went, "
+        "8 changes an hour, between 1 and 4."
+    )
 
 
 def test_members_that_are_gone_for_much_of_each_hour_are_unsteady() -> None:
