@@ -31,6 +31,8 @@ class LocalDay:
     wait_p95: float
     """Of the worst hour."""
     wait_max: float
+    wait_is_bound: bool
+    """Whether messages may have waited longer."""
     produced: float
     consumed: float
     covered_seconds: float
@@ -61,6 +63,7 @@ def _day(day: date, hours: Periods, missing: int, interval_seconds: float) -> Lo
         wait_p50=median(hours.wait_p50),
         wait_p95=float(np.fmax.reduce(hours.wait_p95)),
         wait_max=float(np.fmax.reduce(hours.wait_max)),
+        wait_is_bound=_has_bound(hours),
         produced=total(hours.produced),
         consumed=total(hours.consumed),
         covered_seconds=float(np.nansum(hours.covered_seconds)),
@@ -86,6 +89,8 @@ class Span:
     wait_p95: float
     """Of the median hour, in seconds."""
     wait_max: float
+    wait_is_bound: bool
+    """Whether messages may have waited longer."""
 
 
 def weeks_of(hours: Periods) -> tuple[Span, Span] | None:
@@ -107,4 +112,9 @@ def _span(hours: Periods) -> Span:
         lag_max=float(np.fmax.reduce(hours.lag_max)),
         wait_p95=median(hours.wait_p95),
         wait_max=float(np.fmax.reduce(hours.wait_max)),
+        wait_is_bound=_has_bound(hours),
     )
+
+
+def _has_bound(hours: Periods) -> bool:
+    return bool(np.nansum(hours.wait_bounds) > 0)

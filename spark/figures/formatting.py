@@ -100,10 +100,16 @@ def short_duration(seconds: float) -> str:
     return f"{seconds:.3g}{_THIN}s" if seconds else "0"
 
 
-def with_wait(lag: float | None, seconds: float | None) -> str:
+def wait(seconds: float | None, *, is_bound: bool) -> str:
+    """`is_bound`: whether it may have been longer."""
+    is_known = seconds is not None and not math.isnan(seconds)
+    return f"at least {duration(seconds)}" if is_bound and is_known else duration(seconds)
+
+
+def with_wait(lag: float | None, seconds: float | None, *, is_bound: bool = False) -> str:
     """A lag, and the wait that was measured in the same samples, if it is known: `300 (wait 2 min)`."""
     is_said = bool(lag) and seconds is not None and not math.isnan(seconds)
-    return f"{count(lag)} (wait {duration(seconds)})" if is_said else count(lag)
+    return f"{count(lag)} (wait {wait(seconds, is_bound=is_bound)})" if is_said else count(lag)
 
 
 def first_sentence(text: str) -> str:

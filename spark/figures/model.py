@@ -113,6 +113,8 @@ class Waits:
     last: float
     bounds: int
     """Of these samples those whose wait is a lower bound."""
+    at_least: frozenset[str] = frozenset()
+    """The names of these figures that would be larger if such a wait were longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +212,12 @@ class TopicFigures:
     def longest_wait(self) -> float | None:
         """Of the whole range, also where samples are gone."""
         return _largest(self.hours.wait_max)
+
+    @property
+    def at_least(self) -> frozenset[str]:
+        """The names of `waits` that are lower bounds; `max` is that of the whole range."""
+        of_samples = self.waits.at_least if self.waits else frozenset()
+        return of_samples | {"max"} if np.nansum(self.hours.wait_bounds) > 0 else of_samples
 
     @property
     def expected_samples(self) -> float:

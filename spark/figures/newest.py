@@ -14,6 +14,8 @@ class Newest:
     """The topics' last known lags, added up; None: no topic has one."""
     wait_seconds: float | None
     """Of the slowest topic; None: not known."""
+    wait_is_bound: bool
+    """Whether a message may have waited longer."""
     at: datetime | None
     """The end of the oldest of these samples."""
     unknown_topics: int
@@ -45,6 +47,7 @@ def newest_of(group: Group) -> Newest:
     return Newest(
         lag=sum(lag.last for lag in known) if known else None,
         wait_seconds=max(waits, default=None),
+        wait_is_bound=any("last" in topic.at_least for topic in group.topics),
         at=min((lag.until for lag in known), default=None),
         unknown_topics=len(group.topics) - len(known),
         members_min=float(group.hours.members_min[-1]),

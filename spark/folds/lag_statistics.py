@@ -27,7 +27,7 @@ TOPIC_STATISTICS = {
         ("p50", "p95", "p99", "seconds_above", "known_seconds", "longest_seconds", "longest_quiet"), pa.float64()
     ),
     **dict.fromkeys(("wait_p50", "wait_p95", "wait_p99", "wait_max", "wait_first", "wait_last"), pa.float64()),
-    "wait_bounds": pa.int64(),
+    **dict.fromkeys(("wait_bounds", "wait_at_least"), pa.int64()),
     **dict.fromkeys(("since", "until", "longest_from", "first_from", "last_until"), _TIME),
 }
 _CAPACITY = {

@@ -28,6 +28,7 @@ from spark.figures.model import (
     as_column,
 )
 from spark.figures.periods import NO_TIMES, periods, silent_between
+from spark.folds.wait_figures import WAITS, at_least
 from spark.report.group_file import Agreements
 from spark.report.samples_task import ExpectedSamples
 from spark.tables.columns import begins_of
@@ -36,7 +37,6 @@ from spark.tables.topic_parts import Names
 
 GROUP = NAMES[:2]
 group_of, topic_of = itemgetter(*GROUP), itemgetter(*NAMES)
-WAITS = ("p50", "p95", "p99", "max", "first", "last", "bounds")
 LAG = ("samples", "p50", "p95", "p99", "max", "first", "last", "since", "until")
 NO_PERIODS = periods(NO_TIMES)
 DEFAULT_INTERVAL_SECONDS = 10.0
@@ -180,8 +180,15 @@ def _topic(row: Row, hours: Periods, days: Periods, shares: HourShares | None, a
         uncommitted_lag=row["uncommitted_lag"],
         incidents=_incidents(row),
         local_hours=row["local_hours"],
-        waits=None if row["wait_max"] is None else Waits(*(row[f"wait_{name}"] for name in WAITS)),
+        waits=_waits(row),
     )
+
+
+def _waits(row: Row) -> Waits | None:
+    if row["wait_max"] is None:
+        return None
+    figures = {name: row[f"wait_{name}"] for name in (*WAITS, "bounds")}
+    return Waits(**figures, at_least=at_least(row["wait_at_least"]))
 
 
 def _incidents(row: Row) -> TopicIncidents:

@@ -55,6 +55,8 @@ def lag_chart(hours: Periods, above: Above, axis: svg.Axis) -> svg.Chart:
     p50, p95, largest = (axis.thin(column) for column in (hours.lag_p50, hours.lag_p95, hours.lag_max))
     waits = [axis.thin(column) for column in (hours.wait_p50, hours.wait_p95, hours.wait_max)]
     shown, longest, said = float(np.nanmax(largest)), float(np.fmax.reduce(hours.wait_max)), formatting.with_wait
+    is_bound = (axis.thin(hours.wait_bounds) > 0).tolist()
+    most = said(shown, longest, is_bound=any(is_bound))
     top, step = svg.nice_top(max(shown, min(above.threshold, 2 * shown), 1))
     frame = svg.Frame(top, step, _least(top, above.threshold, p50))
     drawn = (
@@ -63,13 +65,16 @@ def lag_chart(hours: Periods, above: Above, axis: svg.Axis) -> svg.Chart:
         + (svg.limit_line(frame, above.threshold) if above.threshold <= top else "")
     )
     texts = [
-        f"lag p50 {said(a, u)}, p95 {said(b, v)}, max {said(c, w)}"
-        for a, b, c, u, v, w in zip(p50, p95, largest, *waits, strict=True)
+        ", ".join(
+            f"{name}{said(lag, wait, is_bound=bound)}"
+            for name, lag, wait in (("lag p50 ", a, u), ("p95 ", b, v), ("max ", c, w))
+        )
+        for a, b, c, u, v, w, bound in zip(p50, p95, largest, *waits, is_bound, strict=True)
     ]
     return svg.Chart(
         "Lag",
         _by_hours("messages", axis.each) + (", logarithmic" if frame.least else ""),
-        f"at most {said(shown, longest)} messages, threshold {formatting.count(above.threshold)}",
+        f"at most {most} messages, threshold {formatting.count(above.threshold)}",
         svg.grid(frame, axis.labels) + drawn,
         (("band", "p50 to p95"), ("lags", "max"), ("limit", f"threshold {formatting.short(above.threshold)}")),
         texts=tuple(texts),

@@ -12,7 +12,7 @@ from spark.advice.hpa_files.adapter_settings import keys_of
 from spark.advice.recommendation import Behavior, LagPerReplica, Promise, Recommendation
 from spark.figures import formatting
 from spark.figures.model import ReportData, TopicFigures
-from spark.figures.newest import is_now, newest_of
+from spark.figures.newest import Newest, is_now, newest_of
 from spark.figures.periods import median, total
 
 Field = Callable[[Standing, TopicFigures], object]
@@ -136,17 +136,22 @@ def _lag_now(standing: Standing, data: ReportData) -> str:
     return formatting.count(newest.lag) + (f" ({', '.join(doubts)})" if doubts else "")
 
 
+def wait_now(newest: Newest) -> str:
+    return formatting.wait(newest.wait_seconds, is_bound=newest.wait_is_bound)
+
+
 def _lag_p95(standing: Standing, _: ReportData) -> str:
     """The topics' lags, added up, and the wait of the slowest."""
     lags = [topic.lag.p95 for topic in standing.group.topics if topic.lag]
     waits = [topic.waits.p95 for topic in standing.group.topics if topic.waits]
-    return formatting.with_wait(sum(lags) if lags else None, max(waits, default=None))
+    is_bound = any("p95" in topic.at_least for topic in standing.group.topics)
+    return formatting.with_wait(sum(lags) if lags else None, max(waits, default=None), is_bound=is_bound)
 
 
 OVERVIEW: Mapping[str, Callable[[Standing, ReportData], str]] = {
     "Since": lambda standing, data: since_of(standing, data.zone),
     "Lag now": _lag_now,
-    "Wait now": lambda standing, _: formatting.duration(newest_of(standing.group).wait_seconds),
+    "Wait now": lambda standing, _: wait_now(newest_of(standing.group)),
     "Lag p95": _lag_p95,
     "Members": lambda standing, _: (
         f"{formatting.count(standing.advice.load.members_max)} "

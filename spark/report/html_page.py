@@ -79,6 +79,7 @@ def topic_values(
         "row": fields_of(standing, topic),
         "span": _span(topic, zone),
         "longest_from": topic.above.longest_from,
+        "at_least": topic.at_least,
         "usual": float(np.median(production_of(topic.hours))),
         "time": time_charts(topic.hours, topic.above, members, zone, most_points),
         "charts": (

@@ -113,7 +113,11 @@ def _topic(topic: TopicFigures, row: dict[str, Any], report: Report) -> dict[str
             **{name: row[name] for name in ("seconds_above", "known_seconds", "episodes", "longest_seconds")},
             "longest_from": topic.above.longest_from,
         },
-        "wait_seconds": {**{name: row[f"wait_{name}_seconds"] for name in WAITS}, "bounds": row["wait_bounds"]},
+        "wait_seconds": {
+            **{name: row[f"wait_{name}_seconds"] for name in WAITS},
+            "bounds": row["wait_bounds"],
+            "at_least": [name for name in WAITS if name in topic.at_least],
+        },
         "weeks": {"last": asdict(weeks[0]), "before": asdict(weeks[1])} if weeks else None,
         "drain_seconds": drain,
         "drains": None if drain is None else math.isfinite(drain),

@@ -17,7 +17,7 @@ from spark.advice.finding import Severity
 from spark.advice.presets import replay_in_words
 from spark.figures import formatting
 from spark.figures.newest import Newest, end_of, is_now, newest_of
-from spark.report.fields import OVERVIEW, numbers_of, replicas_of, since_of, steps_of, target_of, window_of
+from spark.report.fields import OVERVIEW, numbers_of, replicas_of, since_of, steps_of, target_of, wait_now, window_of
 
 Escape = Callable[[str], str]
 MOST_SKIPPED = 50
@@ -85,6 +85,7 @@ def environment_of(escape: Escape) -> Environment:
         "since": since_of,
         "steps": steps_of,
         "target": target_of,
+        "wait_now": wait_now,
         "window": window_of,
         "with_wait": formatting.with_wait,
     }

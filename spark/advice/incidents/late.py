@@ -19,8 +19,8 @@ def rare_commits(group: Group, _: Load) -> Finding | None:
     if group.commit_seconds is None:
         return None
     waits = [topic.waits.p95 for topic in group.topics if topic.waits]
-    bound = COMMITS_EXPLAIN * group.commit_seconds + group.interval_seconds
-    is_cause = bool(waits) and max(waits) <= bound
+    is_known = bool(waits) and not any("p95" in topic.at_least for topic in group.topics)
+    is_cause = is_known and max(waits) <= COMMITS_EXPLAIN * group.commit_seconds + group.interval_seconds
     is_late = is_cause and any(share_above(topic.above) > MUCH_OF_THE_TIME for topic in group.topics if counts(topic))
     return Finding(
         Verdict.RARE_COMMITS,
@@ -42,7 +42,9 @@ def reads_late(group: Group, _: Load) -> Finding | None:
         return None
     topic = max(late, key=lambda it: it.waits.p50 if it.waits else 0.0)
     waits = topic.waits
-    if waits is None or waits.p95 - waits.p50 > max(SAME_WAIT * waits.p50, 2 * group.interval_seconds):
+    if waits is None or {"p50", "p95"} & topic.at_least:
+        return None
+    if waits.p95 - waits.p50 > max(SAME_WAIT * waits.p50, 2 * group.interval_seconds):
         return None
     return Finding(
         Verdict.READS_LATE,

@@ -154,3 +154,19 @@ def test_the_json_says_of_each_incident_whether_it_is_over(made: Report, output:
     }
     assert all(it["since"] for found in groups.values() for it in found if it["state"])
     assert {standing.group.name for standing in made.standings} == set(groups)
+
+
+def test_a_wait_from_before_the_history_is_said_to_be_a_lower_bound(made: Report, output: Path) -> None:
+    standing = of(made, "behind from the start")
+    (topic,) = standing.group.topics
+    (found,) = (
+        it for it in json.loads((output / "report.json").read_text())["groups"] if it["group"] == standing.called
+    )
+    page = (output / "report.html").read_text()
+    section = page[page.index(f'<section id="group-{standing.file}"') :].split("</section>")[0]
+
+    assert topic.at_least == {"p50", "p95", "p99", "max", "first", "last"}
+    assert found["topics"][0]["wait_seconds"]["at_least"] == ["p50", "p95", "p99", "first", "last", "max"]
+    assert "<dt>Wait now</dt><dd>at least 2\u202fd 23\u202fh<small>" in section
+    assert section.count("wait at least ") > 10
+    assert "reads_late" not in {it.code for it in standing.advice.findings}

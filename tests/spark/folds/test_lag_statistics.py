@@ -14,6 +14,7 @@ from adapter.history.arrow import ARROW_TYPES
 from spark.folds.episodes import END_OF_EPISODE
 from spark.folds.lag_statistics import STATISTICS, statistics_of
 from spark.folds.topic_samples import COLUMNS, Topics
+from spark.folds.wait_figures import at_least
 from spark.tables.columns import rows_of
 
 START = datetime(2026, 6, 1, tzinfo=UTC)
@@ -272,3 +273,23 @@ def test_hours_without_a_row_and_no_hours_at_all_make_no_figures() -> None:
         (row,) = statistics_of(hours, Topics([("main", "billing", "t")], np.array([1]))).to_pylist()
 
         assert (row["jumps"], row["capacity"], row["topics"][0]["samples"]) == ([], None, 0)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [
+        ((), set()),
+        ((0,), {"p99", "max", "first"}),
+        (range(10), {"p95", "p99", "max", "first"}),
+        (range(60), {"p50", "p95", "p99", "max", "first"}),
+        ((99,), {"p99", "max", "last"}),
+    ],
+)
+def test_waits_that_would_be_longer_if_a_bound_were_are_lower_bounds(bounds: Iterable[int], expected: set[str]) -> None:
+    """A hundred samples, of which these have a message from before the history."""
+    rows = [sample("t", 10 * at, 5, wait_seconds=60.0, wait_is_bound=at in set(bounds)) for at in range(100)]
+    (group,) = statistics(rows).values()
+
+    assert at_least(group["topics"][0]["wait_at_least"]) == expected
+    assert group["topics"][0]["wait_bounds"] == len(set(bounds))
+    assert group["topics"][0]["wait_max"] == 60

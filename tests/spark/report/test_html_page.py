@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from unittest import mock
 from xml.etree import ElementTree as ET
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark.advice.assessment import Report
-from spark.figures.agreement import Agreement
+from spark.figures.agreement import Agreement, Pause
 from spark.figures.model import Group, ReportData, Still
 from spark.figures.periods import between
 from spark.report import html_page
@@ -355,3 +356,11 @@ def test_a_link_to_a_group_stays_valid_when_its_rank_changes() -> None:
 def test_two_weeks_are_compared_with_each_other() -> None:
     assert "Week against week" in page(group("a", topic(of=hours(336))))
     assert "Week against week" not in page(group("a", topic(of=hours(168))))
+
+
+def test_replays_of_a_group_with_planned_pauses_say_that_these_count() -> None:
+    pause = Pause(frozenset({6}), timedelta(0), timedelta(days=1), ZoneInfo("UTC"))
+    replayed = group("a", topic("x", hours(168, lag=lambda _: 60.0)), capacity=saturated())
+    without, planned = page(replayed), page(replace(replayed, agreement=Agreement(pauses=(pause,))))
+
+    assert ["Planned pauses count like any other time" in said for said in (without, planned)] == [False, True]

@@ -17,6 +17,7 @@ def past_troubles() -> Iterator[Read]:
     yield from weekly_loads()
     yield from over_for_days()
     yield from over_since_yesterday()
+    yield from from_before()
 
 
 def weekly_loads() -> Iterator[Read]:
@@ -37,6 +38,12 @@ def over_for_days() -> Iterator[Read]:
     for partition in range(3):
         members = np.where(STEPS.day < 10, 6, 3)
         yield Read("had idle members", STEPS, partition=partition, members=members, owner=f"m-{partition}")
+
+
+def from_before() -> Iterator[Read]:
+    """What waits in the first sample is older than the history, and is never worked off."""
+    produced = np.where(np.arange(len(MINUTES.at)) == 0, 1e5, 10.0)
+    yield from every(2, "behind from the start", produced=produced, able=11.0)
 
 
 def over_since_yesterday() -> Iterator[Read]:
