@@ -154,7 +154,7 @@ def test_a_topic_that_was_made_again_is_told(spark_session: SparkSession, tmp_pa
     assert document["coverage"]["recreations"] == 1
     assert document["groups"][0]["topics"][0]["hourly"]["recreations"] == [1]
     assert ("recreations" in codes, "rewinds" in codes, "resets" in codes) == (True, False, False)
-    assert "Deleted and made again, last on " in (output / "report.html").read_text()
+    assert "Deleted and made again on Fri 2026-11-20 06:30: orders." in (output / "report.html").read_text()
 
 
 @pytest.mark.parametrize("limits", [{"since": "2026-11-21"}, {"until": "0001-01-01T00:30Z"}])
