@@ -22,7 +22,7 @@ from spark.advice.incidents.spells import (
     spells_of,
     times_the_usual,
 )
-from spark.advice.incidents.words import named, spanning
+from spark.advice.incidents.words import lasting, named, spanning
 from spark.advice.weekly_pattern import STANDS_OUT
 from spark.figures import formatting
 from spark.figures.model import Above, Group, Periods, TopicFigures
@@ -62,6 +62,9 @@ def _above(group: Group, topics: Sequence[TopicFigures], zone: ZoneInfo, *, is_s
     is_over = spells is not None and spells.is_over
     if spells is not None and is_over:
         words = f"Over since {formatting.moment(spells.last, zone)}: until then the {lag} was above {threshold}; "
+    elif spells is not None and above.episodes == 1 and spells.goes_on:
+        since = lasting(spells.first, spells.until, zone, is_exact=spells.first > spells.since)
+        words = f"The {lag} has been above {threshold} {since}."
     else:
         words = f"The {lag} was above {threshold} for {formatting.share(share_above(above))} of the time; "
     brief = f"Lag above its threshold {formatting.share(share_above(above))} of the time"
@@ -80,20 +83,19 @@ def _above(group: Group, topics: Sequence[TopicFigures], zone: ZoneInfo, *, is_s
 
 
 def _how_often(above: Above, spells: Spells | None, zone: ZoneInfo) -> str:
-    """The rest of a sentence, and another one of several episodes."""
+    """The rest of a sentence, and another one of several episodes; nothing of a single one that goes on."""
     longest = formatting.duration(above.longest_seconds)
     if spells is None or above.longest_from is None:
         return f"the longest stretch was {longest}."
-    goes_on = spells.last >= spells.until
     first, number = formatting.moment(spells.first, zone), above.episodes or 0
-    if number == 1 and goes_on:
-        return f"once in {spells.seen}, since {first}, {longest}."
+    if number == 1 and spells.goes_on:
+        return ""
     if number == 1 and spells.is_over:
         return f"once in {spells.seen}, from {first} on, for {longest}."
     stretch = spanning(above.longest_from, above.longest_from + timedelta(seconds=above.longest_seconds), zone)
     if number == 1:
         return f"the longest stretch was {stretch}, the only one in {spells.seen}."
-    last = "goes on" if goes_on else f"ended on {formatting.moment(spells.last, zone)}"
+    last = "goes on" if spells.goes_on else f"ended on {formatting.moment(spells.last, zone)}"
     return (
         f"the longest stretch was {stretch}. The first of {formatting.count(number)} in {spells.seen} began on {first}"
         + ("." if spells.is_over else f", and the last {last}.")

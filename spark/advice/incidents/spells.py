@@ -44,6 +44,11 @@ class Spells:
         return self.until - self.last > max(QUIET, self.longest_quiet + min(self.longest, QUIET))
 
     @property
+    def goes_on(self) -> bool:
+        """Whether the lag is above its threshold in the last sample."""
+        return self.last >= self.until
+
+    @property
     def may_be_weekly(self) -> bool:
         """Whether neither the week before nor the week after was seen, in which it would have come as well."""
         return self.first - WEEK < self.since and self.last + WEEK > self.until

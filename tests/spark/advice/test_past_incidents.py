@@ -167,6 +167,9 @@ def test_a_wait_from_before_the_history_is_said_to_be_a_lower_bound(made: Report
 
     assert topic.at_least == {"p50", "p95", "p99", "max", "first", "last"}
     assert found["topics"][0]["wait_seconds"]["at_least"] == ["p50", "p95", "p99", "first", "last", "max"]
-    assert "<dt>Wait now</dt><dd>at least 2\u202fd 23\u202fh<small>" in section
+    assert "<dt>Wait now</dt><dd>at least 2\u202fd 22\u202fh<small>" in section
     assert section.count("wait at least ") > 10
+    assert standing.advice.findings[0].words == (
+        "The lag has been above 1\u202f800 messages since Fri 2026-11-13 00:00 or earlier, 3\u202fd."
+    )
     assert "reads_late" not in {it.code for it in standing.advice.findings}
