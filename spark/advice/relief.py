@@ -15,8 +15,8 @@ from spark.figures.periods import median
 
 def relief(group: Group, load: Load, zone: ZoneInfo) -> str:
     """What a person does. More replicas are asked for only where they are enough, as far as it was measured."""
-    hot = hot_partition(group, load, zone=zone) if load.capacity is None else None
-    if hot is not None and not hot.is_over:
+    hot = hot_partition(group, load, zone=zone)
+    if hot is not None and not hot.is_over and (load.capacity is None or hot.is_cause):
         return "Spread the keys over the partitions first; more replicas do not help its hot partition."
     if load.most_members > load.partitions:
         return "More replicas may help, or faster work: which member reads what is not known."
@@ -29,22 +29,20 @@ def _by_capacity(group: Group, load: Load) -> str:
     most, each = formatting.plural(load.most_members, "member"), load.advised
     if each is None or math.isnan(load.peak):
         return f"More replicas may help: {most} can have a partition. {without_capacity(load)}"
+    together = f"together they do {formatting.rate(load.most_members * each)}"
+    able = (
+        f"{most} can have a partition, and {together if load.most_members > 1 else f'it does {formatting.rate(each)}'}"
+    )
+    brought = f"the busiest hour brought {formatting.rate(load.peak)}"
     if load.peak > load.most_members * each:
-        return (
-            f"Give it more partitions, or faster work: with a member for each that one can read, {most} "
-            f"{'does' if load.most_members == 1 else 'do'} {formatting.rate(load.most_members * each)}, and the "
-            f"busiest hour brought {formatting.rate(load.peak)}."
-        )
+        return f"Give it more partitions, or faster work: {able}; {brought}."
     busiest = max(_of_busiest_partition(topic) for topic in group.topics)
     if busiest > each:
         return (
-            "Spread the keys over the partitions, or work faster: in the busiest hour, one partition got "
-            f"{formatting.rate(busiest)}, and a member does {formatting.rate(each)}."
+            "Spread the keys over the partitions, or make its work faster: in the busiest hour, one partition got "
+            f"about {formatting.rate(busiest)}, and a member does {formatting.rate(each)}."
         )
-    return (
-        f"Give it more replicas, up to {load.most_members}: with a member for each partition that one can read, they "
-        f"do {formatting.rate(load.most_members * each)}, and the busiest hour brought {formatting.rate(load.peak)}."
-    )
+    return f"Give it more replicas, up to {load.most_members}: {able}; {brought}."
 
 
 def _of_busiest_partition(topic: TopicFigures) -> float:

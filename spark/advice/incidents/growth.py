@@ -12,7 +12,7 @@ from spark.advice.demand import Load, well_covered
 from spark.advice.finding import Finding, Severity
 from spark.figures import formatting
 from spark.figures.model import Floats, Group, Periods
-from spark.figures.periods import NUMPY_HOUR, joined, time_of
+from spark.figures.periods import NUMPY_HOUR, joined, median, time_of
 from spark.tables.columns import Ints
 from spark.tables.layout import HOUR
 
@@ -75,21 +75,40 @@ def growth(group: Group, load: Load, *, zone: ZoneInfo) -> Finding | None:
 
 
 def grown(group: Group) -> float | None:
-    """How many times its production is that of a week before; None: it does not grow, or too little was seen."""
-    times = week_on_week(well_covered(group.hours))
-    return times if times is not None and times >= GROWS else None
+    """How many times its production is that of a week before; None: it does not grow on most days, or too little was
+    seen."""
+    hours = well_covered(group.hours)
+    times = week_on_week(hours)
+    return times if times is not None and times >= GROWS and day_on_day(hours) >= GROWS else None
 
 
 def week_on_week(hours: Periods) -> float | None:
     """The ratio of production in the hours of the last seven days to that of the same hours a week before; None: too
     few of them were seen, or nothing was produced."""
+    pairs = _compared(hours)
+    before = sum(old for _, _, old in pairs)
+    return sum(new for _, new, _ in pairs) / before if len(pairs) >= DAY_HOURS and before > 0 else None
+
+
+def day_on_day(hours: Periods) -> float:
+    """The median of the same ratio of each day on which anything was produced in one of both weeks: a load of a single
+    day hardly changes it. NaN: there is no such day."""
+    pairs = np.array(_compared(hours)).reshape(-1, 3)
+    day = (pairs[:, 0] // DAY_HOURS).astype(np.int64)
+    new, old = (np.bincount(day, pairs[:, at], minlength=1) for at in (1, 2))
+    is_seen = new + old > 0
+    with np.errstate(divide="ignore"):
+        return median(new[is_seen] / old[is_seen])
+
+
+def _compared(hours: Periods) -> list[tuple[int, float, float]]:
+    """Of each hour of the last seven days that was seen in the week before as well: how long before the end it was, in
+    hours, and its production rate and that of a week before."""
     if not len(hours):
-        return None
+        return []
     age = ((hours.start[-1] - hours.start) / NUMPY_HOUR).astype(np.int64)
     rates = dict(zip(age.tolist(), hours.production_rate.tolist(), strict=True))
-    pairs = [(rates[hour], rates[hour + WEEK]) for hour in range(WEEK) if hour in rates and hour + WEEK in rates]
-    before = sum(old for _, old in pairs)
-    return sum(new for new, _ in pairs) / before if len(pairs) >= DAY_HOURS and before > 0 else None
+    return [(hour, rates[hour], rates[hour + WEEK]) for hour in range(WEEK) if hour in rates and hour + WEEK in rates]
 
 
 def daily_peaks(hours: Periods) -> Floats:

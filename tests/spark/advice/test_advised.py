@@ -93,6 +93,28 @@ def test_who_is_to_apply_an_hpa_on_a_promise_is_told_of_its_rule() -> None:
     assert lag == "Apply the recommended HPA."
 
 
+@pytest.mark.parametrize(
+    ("idle_hours", "asks"),
+    [
+        (0, "Start its consumers."),
+        (12, "Start its consumers, or apply the recommended HPA, which starts them when messages wait."),
+    ],
+    ids=["one replica or more", "down to none"],
+)
+def test_an_hpa_starts_consumers_only_if_it_may_go_down_to_none(idle_hours: int, asks: str) -> None:
+    """Of two days, so many hours without production, and a last one without a member."""
+    of = hours(production=lambda hour: 0.0 if hour < idle_hours else 40.0, lag=lambda hour: 900.0 * (hour == 47))
+    of.members_min[47] = of.members_max[47] = 0
+    alone = replace(BUSY, topics=(topic(of=of, threshold=10**9),), hours=of)
+    draft = draft_of(alone, UTC)
+    tried = tried_of(draft)
+    advice = advised(draft, tried, Trial(FITS, tuple([GOOD] * len(tried)), keda=GOOD, oracle=GOOD))
+    (without,) = (it for it in advice.findings if it.code == "lag_without_members")
+
+    assert advice.hpa.min_replicas.value == (0 if idle_hours else 1)
+    assert (advice.expected, without.to_do) == (GOOD, asks)
+
+
 def test_one_that_changes_the_replicas_often_gives_way_to_a_dearer_one() -> None:
     advice = said(replace(GOOD, changes_a_day=49.0), replace(GOOD, replica_hours=200.0))
 

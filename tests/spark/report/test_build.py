@@ -142,6 +142,7 @@ def test_without_a_range_a_report_is_about_the_last_two_weeks_before_now_or_else
 
 
 def test_a_topic_that_was_made_again_is_told(spark_session: SparkSession, tmp_path: Path) -> None:
+    """At 06:30 UTC, which is 07:30 in the zone of the report."""
     root, output = tmp_path / "history", tmp_path / "report"
     old = [sample(10 * number, 500 + number, 900 + number, topic_id="old") for number in range(180)]
     new = [sample(1800 + 10 * number, number, number, topic_id="new") for number in range(180)]
@@ -154,7 +155,7 @@ def test_a_topic_that_was_made_again_is_told(spark_session: SparkSession, tmp_pa
     assert document["coverage"]["recreations"] == 1
     assert document["groups"][0]["topics"][0]["hourly"]["recreations"] == [1]
     assert ("recreations" in codes, "rewinds" in codes, "resets" in codes) == (True, False, False)
-    assert "Deleted and made again on Fri 2026-11-20 06:30: orders." in (output / "report.html").read_text()
+    assert "Deleted and made again on Fri 2026-11-20 07:30: orders." in (output / "report.html").read_text()
 
 
 @pytest.mark.parametrize("limits", [{"since": "2026-11-21"}, {"until": "0001-01-01T00:30Z"}])

@@ -31,6 +31,22 @@ def test_production_that_hardly_grows_or_falls_is_no_growth(daily: float, expone
     assert found(daily, exponential=exponential) is None
 
 
+def test_a_single_busy_day_is_no_growth() -> None:
+    """It alone makes the second week have 1.3 times the messages of the first."""
+    busy_day = group("billing", topic(of=hours(WEEKS, lambda hour: 30.0 if hour // 24 == 9 else 10.0)))
+
+    assert week_on_week(busy_day.hours) == pytest.approx(9 / 7)
+    assert growth(busy_day, load_of(busy_day), zone=UTC) is None
+
+
+def test_a_load_of_one_day_each_week_may_grow() -> None:
+    mondays = group("billing", topic(of=hours(WEEKS, lambda hour: {0: 10.0, 7: 20.0}.get(hour // 24, 0.0))))
+    said = growth(mondays, load_of(mondays), zone=UTC)
+
+    assert said is not None
+    assert said.words.startswith("Production grows: 2 times that of the same hours a week before.")
+
+
 def test_growth_says_when_members_and_partitions_run_out() -> None:
     """From 10/s, 10 % more each day: the last day has 34.5/s; 2 members do 40/s from 1.5 days later on, 4 do 80/s."""
     said = found(1.1, exponential=True, per_member=20.0)
