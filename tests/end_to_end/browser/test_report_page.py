@@ -39,7 +39,7 @@ DATES = """(() => {
 def whole_page() -> bytes:
     """With every table, and with numbers that are as wide as they become."""
     busy = hours(14 * 24, lag=lambda hour: 98_765_432 + hour, production=lambda hour: 123_456 + hour)
-    ended = Still(4, (0, 1, 2, 3), MONDAY, True, MONDAY + timedelta(days=2), 98_765_432, ("mail-0",))
+    ended = Still(4, (0, 1, 2, 3), MONDAY, True, MONDAY + timedelta(days=12), 98_765_432, ("mail-0",))
     stands_still = replace(topic("notifications-of-everybody", busy), still=ended)
     groups = (group("mail", stands_still), group("a-group-with-a-name-that-is-long", capacity=saturated()))
     data = replace(report_data(*groups), skipped=(Skipped("samples/date=2026-06-01/hour=00/a.parquet", "torn"),))
