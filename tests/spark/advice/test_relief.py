@@ -9,6 +9,7 @@ from adapter.verdicts.capacity import Capacity
 from spark.advice.demand import load_of
 from spark.advice.relief import relief
 from spark.figures.model import Group
+from tests.support.history.advised_groups import changed
 from tests.support.history.report_groups import group, hours, saturated, topic
 
 UTC = ZoneInfo("UTC")
@@ -17,7 +18,7 @@ SCATTERED = replace(saturated(60, 20.0), p25=10.0, p95=100.0)
 
 def behind(produced: float, capacity: Capacity | None, **columns: float) -> Group:
     """So many messages a second, of four partitions that two members read."""
-    return group("billing", topic(of=hours(production=lambda _: produced, **columns)), capacity=capacity)
+    return group("billing", topic(of=changed(hours(production=lambda _: produced), **columns)), capacity=capacity)
 
 
 def said(of: Group) -> str:
