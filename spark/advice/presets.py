@@ -136,8 +136,13 @@ def known_peaks(group: Group, load: Load, hpa: Recommendation, zone: ZoneInfo) -
 
 
 def _in_hours(group: Group, peaks: tuple[int, ...], floor: int, hpa: Recommendation, zone: ZoneInfo) -> tuple[int, ...]:
-    otherwise = hpa.min_replicas.value
-    return tuple(floor if time.hour in peaks else otherwise for time in local_times(group.hours.start, zone))
+    """In a zone of half hours, an hour of the group lies in two local ones; a peak in either of them counts."""
+    otherwise, starts = hpa.min_replicas.value, group.hours.start
+    firsts, lasts = (local_times(starts + minutes, zone) for minutes in np.array([0, 59], "timedelta64[m]"))
+    return tuple(
+        floor if first.hour in peaks or last.hour in peaks else otherwise
+        for first, last in zip(firsts, lasts, strict=True)
+    )
 
 
 def _schedule(peaks: tuple[int, ...], floor: int | None, hpa: Recommendation, zone: ZoneInfo) -> str:

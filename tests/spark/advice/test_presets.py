@@ -2,6 +2,7 @@ import dataclasses
 import math
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pytest
 
 from spark.advice.hpa import draft_of
@@ -38,6 +39,19 @@ def test_peaks_by_the_clock_are_known_peaks_with_a_schedule_in_local_time() -> N
     assert preset.looks_like_it
     assert "09:00-" in preset.extra  # from 07:00 UTC on it is 1.5 times the usual: 09:00 in summer
     assert "set minReplicas to 6" in preset.extra
+
+
+def test_a_schedule_begins_no_later_than_its_peak_in_a_zone_of_half_hours() -> None:
+    """A peak from 09:00 to 12:00, which is 03:30 to 06:30 in UTC."""
+    utc = hours(168, lambda hour: {3: 30.0, 4: 60.0, 5: 60.0, 6: 30.0}.get(hour % 24, 8.0))
+    local = hours(168, lambda hour: 60.0 if hour % 24 in {3, 4, 5} else 8.0)
+    local = dataclasses.replace(local, start=local.start + np.timedelta64(30, "m"))
+    it = dataclasses.replace(group("billing", topic(of=utc), capacity=saturated(60, 50)), local_hours=local)
+    preset = draft_of(it, ZoneInfo("Asia/Kolkata")).presets[NAMES.index("known peaks")]
+    assert preset.least_by_hour is not None
+
+    assert "Peak hours are 09:00-12:00" in preset.extra
+    assert preset.least_by_hour[:24] == (*3 * [1], *4 * [2], *17 * [1])
 
 
 def test_chance_is_no_pattern() -> None:
