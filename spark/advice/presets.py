@@ -15,6 +15,7 @@ from spark.advice.recommendation import Number, Recommendation
 from spark.advice.weekly_pattern import hours_in_words, local_times, week_of
 from spark.figures import formatting
 from spark.figures.model import Group
+from spark.figures.periods import NUMPY_HOUR
 from spark.trials.calibration import Figures
 
 OFTEN = 0.6
@@ -209,8 +210,9 @@ def initial_load(group: Group, load: Load, hpa: Recommendation) -> Preset:
 
 
 def _at_first(group: Group, hours: int, whole: int, otherwise: int) -> tuple[int, ...]:
-    """All for so many hours, which is when the backlog is gone."""
-    return tuple(whole if at < hours else otherwise for at in range(len(group.hours)))
+    """All for so many hours by the clock, which is when the backlog is gone."""
+    passed = (group.hours.start - group.hours.start[:1]) / NUMPY_HOUR
+    return tuple(whole if each < hours else otherwise for each in passed)
 
 
 def constantly_high(load: Load, hpa: Recommendation) -> Preset:

@@ -8,6 +8,7 @@ import pytest
 from spark.advice.hpa import draft_of
 from spark.advice.presets import Preset, best_of
 from spark.figures.model import Above, Group, Lag
+from spark.figures.periods import between
 from tests.support.history.report_groups import group, hours, saturated, span, topic
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -77,6 +78,17 @@ def test_a_backlog_at_the_start_is_an_initial_load_that_begins_with_all() -> Non
     assert preset.looks_like_it
     assert preset.hpa.min_replicas.value == 12
     assert "12 members work off" in preset.extra
+
+
+def test_an_initial_load_lasts_for_hours_by_the_clock_also_where_some_were_not_seen() -> None:
+    """Six million messages are nearly three hours of work for twelve members. The second hour has no row."""
+    of_hours = hours(48, partitions=12)
+    seen = between(of_hours, np.arange(48) != 1)
+    backlog = dataclasses.replace(topic(of=seen), lag=Lag(48, 0, 100, 6e6, 6e6, 6e6, 0, *span(seen)))
+    preset = of(group("billing", backlog, capacity=saturated(60, 50)))["initial load"]
+    assert preset.least_by_hour is not None
+
+    assert preset.least_by_hour[:4] == (12, 12, 1, 1)
 
 
 def test_what_is_no_backlog_is_not_worked_off() -> None:

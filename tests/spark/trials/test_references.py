@@ -9,7 +9,7 @@ from adapter.verdicts.simulation.promised import Promised
 from adapter.verdicts.simulation.replay import replayed
 from adapter.verdicts.simulation.scalers import Served
 from spark.trials.minutes import Shape
-from spark.trials.references import foreseen, keda_of, lane_of_oracle, lanes_with
+from spark.trials.references import Candidate, foreseen, keda_of, lane_of_oracle, lanes_with
 from tests.support.history.minutes import read_by
 
 DAY = np.arange(720)
@@ -92,3 +92,15 @@ def test_a_schedule_raises_the_least_replicas_ten_minutes_before_its_hours_and_l
 
     assert np.flatnonzero(replay.replicas == 5)[[0, -1]].tolist() == [170, 359]
     assert set(replay.replicas[:170].tolist()) == set(replay.replicas[360:].tolist()) == {1}
+
+
+def test_a_schedule_that_begins_with_more_is_back_at_the_least_in_hours_of_which_nothing_is_known() -> None:
+    """An initial load: six replicas for the first hour, and one from then on; hours 3 to 5 have no row."""
+    quiet = read_by(np.zeros(720), np.full(720, 1.0), 50.0)
+    six = keda_of(CONSUMERS).hpa.model_copy(update={"min_replicas": 6})
+    is_seen = ~np.isin(np.arange(12), [3, 4, 5])
+    seen = Shape(EVEN.hour[is_seen], EVEN.skew[is_seen])
+    (replay,) = replayed(lanes_with(quiet, CONSUMERS, [Candidate(six, least_by_hour=(6, *8 * [1]))], seen))
+
+    assert np.flatnonzero(replay.replicas == 6).tolist() == list(range(60))
+    assert set(replay.replicas[65:].tolist()) == {1}
