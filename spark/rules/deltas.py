@@ -111,19 +111,22 @@ def deltas_of(hour: OrderedSamples) -> TableRows:
 def has_marker(hour: OrderedSamples) -> Flags:
     """Where only a transaction marker follows the commit: as the adapter recognised it, or by the same rule in samples
     in which it did not. The adapter has to wait; afterwards, all samples count of a time in which nothing moved for as
-    long as the rule wants."""
+    long as the rule wants, unless the commit then reached the same log end: what was read at last was a message."""
     samples = hour.samples
     is_told: Flags = samples["has_marker"]
     read_committed = samples.code("isolation", "read_committed")
     if read_committed == NOWHERE:
         return is_told
-    committed, at = samples["committed"], samples["sampled_at"]
+    committed, end, at = samples["committed"], samples["log_end"], samples["sampled_at"]
     may_be = (samples["isolation"] == read_committed) & (samples["state"] == samples.code("state", "ok"))
-    may_be &= (committed >= 0) & (samples["log_end"] - committed == MARKER) & (samples["members"] > 0)
+    may_be &= (committed >= 0) & (end - committed == MARKER) & (samples["members"] > 0)
     begins = begins_of(hour.series_of, committed, may_be)
     lengths = np.diff(begins, append=len(at))
     lasts = at[begins + lengths - 1] - at[begins] >= RESIDUE_SECONDS * 1e6
-    is_marker: Flags = is_told | (may_be & np.repeat(lasts, lengths))
+    after = np.minimum(begins + lengths, len(at) - 1)
+    was_read = (hour.series_of[after] == hour.series_of[begins]) & (end[after] == end[begins])
+    was_read &= committed[after] == end[begins]
+    is_marker: Flags = is_told | (may_be & np.repeat(lasts & ~was_read, lengths))
     return is_marker
 
 

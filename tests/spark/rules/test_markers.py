@@ -46,5 +46,15 @@ def test_what_may_still_be_read_is_a_message(rows: list[Row], tmp_path: Path) ->
     assert lags_of(tmp_path, rows) == {1}
 
 
+@pytest.mark.parametrize(("log_end", "lags"), [(COMMITTED + 1, {0, 1}), (COMMITTED + 2, {0})])
+def test_what_is_read_at_last_was_a_message_and_what_is_passed_with_the_next_one_a_marker(
+    log_end: int, lags: set[int], tmp_path: Path
+) -> None:
+    at_first = at_rest(RESIDUE_SECONDS)
+    last = sample(30 * len(at_first), log_end, log_end, isolation="read_committed")
+
+    assert lags_of(tmp_path, [*at_first, last]) == lags
+
+
 def test_two_offsets_are_no_marker(tmp_path: Path) -> None:
     assert lags_of(tmp_path, at_rest(RESIDUE_SECONDS, committed=COMMITTED - 1)) == {2}
