@@ -87,7 +87,7 @@ TO_DO = {
     "With offsetReset: latest, what was never committed counts 0.",
     Verdict.LAG_WITHOUT_MEMBERS: "Start its consumers, or delete the group.",
     Verdict.FALLING_BEHIND: "Give it more replicas; where it has one for each partition, "
-    "more partitions or faster work.",
+    "more partitions, or make its work faster.",
     Verdict.HOT_PARTITION: "Spread the keys over the partitions; more replicas do not help.",
     Verdict.ABOVE_THRESHOLD: "Apply the recommended HPA.",
     Verdict.IDLE_MEMBERS: "Do not request more replicas than partitions.",
@@ -100,7 +100,7 @@ TO_DO = {
 IN_HINDSIGHT = {
     Verdict.STUCK: "Nothing now. To find the cause, see what the consumers logged at that time.",
     Verdict.SLOW_PARTITION: "Nothing now. To find the cause, see what its member logged at that time.",
-    Verdict.HOT_PARTITION: "Nothing now. To find the cause, see which keys had most messages at that time.",
+    Verdict.HOT_PARTITION: "Nothing now. To find the cause, see which keys had the most messages at that time.",
     Verdict.UNSTEADY_MEMBERS: "Nothing now. To find the cause, see the restarts and events of the pods at that time.",
     Verdict.LAG_WITHOUT_MEMBERS: "Nothing now: its members are back.",
     **{code: TO_DO[code] for code in (REWINDS, SKIPS, RECREATIONS)},

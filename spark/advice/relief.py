@@ -19,9 +19,11 @@ def relief(group: Group, load: Load, zone: ZoneInfo) -> str:
     if hot is not None and not hot.is_over and (load.capacity is None or hot.is_cause):
         return "Spread the keys over the partitions first; more replicas do not help its hot partition."
     if load.most_members > load.partitions:
-        return "More replicas may help, or faster work: which member reads what is not known."
+        return "More replicas may help, or faster work; which member reads what is not known."
     if load.members_now is not None and load.members_now >= load.most_members:
-        return "It has a member for each partition that one can read: give it more partitions, or faster work."
+        return (
+            "It already has as many members as can have a partition: give it more partitions, or make its work faster."
+        )
     return _by_capacity(group, load)
 
 
@@ -35,7 +37,7 @@ def _by_capacity(group: Group, load: Load) -> str:
     )
     brought = f"the busiest hour brought {formatting.rate(load.peak)}"
     if load.peak > load.most_members * each:
-        return f"Give it more partitions, or faster work: {able}; {brought}."
+        return f"Give it more partitions, or make its work faster: {able}; {brought}."
     busiest = max(_of_busiest_partition(topic) for topic in group.topics)
     if busiest > each:
         return (

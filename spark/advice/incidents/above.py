@@ -58,21 +58,13 @@ def _above(group: Group, topics: Sequence[TopicFigures], zone: ZoneInfo, *, is_s
     """`topics`: the worst one first."""
     topic, *others = topics
     above, spells = topic.above, spells_of(topic)
-    threshold, lag = formatting.plural(above.threshold, "message"), _lag_of(topic, others)
     is_over = spells is not None and spells.is_over
-    if spells is not None and is_over:
-        words = f"Over since {formatting.moment(spells.last, zone)}: until then the {lag} was above {threshold}; "
-    elif spells is not None and above.episodes == 1 and spells.goes_on:
-        since = lasting(spells.first, spells.until, zone, is_exact=spells.first > spells.since)
-        words = f"The {lag} has been above {threshold} {since}."
-    else:
-        words = f"The {lag} was above {threshold} for {formatting.share(share_above(above))} of the time; "
     brief = f"Lag above its threshold {formatting.share(share_above(above))} of the time"
     finding = Finding(
         Verdict.ABOVE_THRESHOLD,
         Severity.NOTE if is_seldom else Severity.WATCH,
         "Lag above its threshold in the past" if is_over else brief,
-        words + _how_often(above, spells, zone),
+        _in_words(above, spells, _lag_of(topic, others), zone),
         since=above.first_from or begin_of(group),
         subject=named([topic.name, *(other.name for other in others if _is_over(other) is is_over)]),
         evidence=f"{formatting.plural(above.episodes or 0, 'episode')} above the threshold",
@@ -82,24 +74,42 @@ def _above(group: Group, topics: Sequence[TopicFigures], zone: ZoneInfo, *, is_s
     return _as_well(finding, [_for_how_long(other) for other in others])
 
 
-def _how_often(above: Above, spells: Spells | None, zone: ZoneInfo) -> str:
-    """The rest of a sentence, and another one of several episodes; nothing of a single one that goes on."""
-    longest = formatting.duration(above.longest_seconds)
-    if spells is None or above.longest_from is None:
-        return f"the longest stretch was {longest}."
+def _in_words(above: Above, spells: Spells | None, lag: str, zone: ZoneInfo) -> str:
+    threshold = formatting.plural(above.threshold, "message")
+    if spells is not None and spells.is_over:
+        return _past_in_words(above, spells, f"the {lag} was above {threshold}", zone)
+    if spells is not None and above.episodes == 1 and spells.goes_on:
+        since = lasting(spells.first, spells.until, zone, is_exact=spells.first > spells.since)
+        return f"The {lag} has been above {threshold} {since}."
+    share = formatting.share(share_above(above))
+    return f"The {lag} was above {threshold} for {share} of the time; {_how_often(above, spells, zone)}"
+
+
+def _past_in_words(above: Above, spells: Spells, was_above: str, zone: ZoneInfo) -> str:
     first, number = formatting.moment(spells.first, zone), above.episodes or 0
-    if number == 1 and spells.goes_on:
-        return ""
-    if number == 1 and spells.is_over:
-        return f"once in {spells.seen}, from {first} on, for {longest}."
-    stretch = spanning(above.longest_from, above.longest_from + timedelta(seconds=above.longest_seconds), zone)
+    begin = f"Over since {formatting.moment(spells.last, zone)}: {was_above}"
     if number == 1:
-        return f"the longest stretch was {stretch}, the only one in {spells.seen}."
+        return f"{begin} once in {spells.seen}, for {formatting.duration(above.longest_seconds)} from {first} on."
+    times = formatting.plural(number, "time")
+    return f"{begin} {times} in {spells.seen}, first on {first}; the longest stretch was {_longest(above, zone)}."
+
+
+def _how_often(above: Above, spells: Spells | None, zone: ZoneInfo) -> str:
+    """The rest of a sentence, and another one of several episodes, of what is not over."""
+    longest, number = f"the longest stretch was {_longest(above, zone)}", above.episodes or 0
+    if spells is None or above.longest_from is None:
+        return f"{longest}."
+    if number == 1:
+        return f"{longest}, the only one in {spells.seen}."
+    first = formatting.moment(spells.first, zone)
     last = "goes on" if spells.goes_on else f"ended on {formatting.moment(spells.last, zone)}"
-    return (
-        f"the longest stretch was {stretch}. The first of {formatting.count(number)} in {spells.seen} began on {first}"
-        + ("." if spells.is_over else f", and the last {last}.")
-    )
+    return f"{longest}. The first of {formatting.count(number)} in {spells.seen} began on {first}, and the last {last}."
+
+
+def _longest(above: Above, zone: ZoneInfo) -> str:
+    length = timedelta(seconds=above.longest_seconds)
+    begin = above.longest_from
+    return formatting.duration(above.longest_seconds) if begin is None else spanning(begin, begin + length, zone)
 
 
 def _past(finding: Finding, topic: TopicFigures, spells: Spells) -> Finding:

@@ -40,7 +40,7 @@ SENTENCES = {
             "Falling behind since Fri 2026-11-13 05:30 or earlier: 25 % of the 17 280 000 messages of the last 24 "
             "hours were not consumed in that time"
         ),
-        "It has a member for each partition that one can read: give it more partitions, or faster work.",
+        "It already has as many members as can have a partition: give it more partitions, or make its work faster.",
     ),
     "crash loop": (
         "act now",
@@ -165,7 +165,7 @@ SENTENCES = {
     ),
     "mended": (
         "note",
-        "Over since Fri 2026-11-13 20:29: until then the lag was above 5 400 messages; ",
+        "Over since Fri 2026-11-13 20:29: the lag was above 5 400 messages once in 3 d, for ",
         "Nothing now: it is over, and no HPA is needed for what is past.",
     ),
     "a quiet topic beside": (

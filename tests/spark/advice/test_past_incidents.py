@@ -52,7 +52,7 @@ PAST = {
             "Over since Thu 2026-11-12 00:00: from Mon 2026-11-02 00:00 or earlier until then, 10 d, one partition of "
             "orders got 80 % of the topic's messages, 3.2 times its fair share."
         ),
-        "Nothing now. To find the cause, see which keys had most messages at that time.",
+        "Nothing now. To find the cause, see which keys had the most messages at that time.",
     ),
     "had idle members": (
         "note",
@@ -65,16 +65,16 @@ PAST = {
     "one Wednesday": (
         "note",
         (
-            "Over since Wed 2026-11-11 14:00: until then the lag was above 204 000 messages; once in 14 d, from Wed "
-            "2026-11-11 08:10 on, for 5 h 50 min."
+            "Over since Wed 2026-11-11 14:00: the lag was above 204 000 messages once in 14 d, for 5 h 50 min from Wed "
+            "2026-11-11 08:10 on."
         ),
         "Nothing now: it is over, and no HPA is needed for what is past.",
     ),
     "one Monday of eight days": (
         "note",
         (
-            "Over since Mon 2026-11-09 14:00: until then the lag was above 204 000 messages; once in 8 d, from Mon "
-            "2026-11-09 08:10 on, for 5 h 50 min."
+            "Over since Mon 2026-11-09 14:00: the lag was above 204 000 messages once in 8 d, for 5 h 50 min from Mon "
+            "2026-11-09 08:10 on."
         ),
         "See whether it returns: two weeks of history show it.",
     ),
@@ -115,6 +115,10 @@ def test_every_incident_has_a_beginning_and_an_end_or_goes_on(made: Report) -> N
 
 def test_a_partition_that_was_slow_explains_the_lag_of_that_time(made: Report) -> None:
     assert [it.code for it in of(made, "slow on Saturday").advice.findings] == ["slow_partition"]
+
+
+def test_a_load_that_was_seen_once_is_not_called_growth(made: Report) -> None:
+    assert [it.code for it in of(made, "one Wednesday").advice.findings] == ["above_threshold"]
 
 
 def test_a_load_of_each_monday_is_not_over(made: Report) -> None:

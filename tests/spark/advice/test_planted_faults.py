@@ -199,7 +199,7 @@ def test_more_replicas_are_asked_for_only_where_a_replay_shows_that_they_help(ma
     assert to_do["too slow"] == (
         "Apply the recommended HPA: replayed, it keeps a wait of 1\u202fmin 30\u202fs in 100\u202f% of the minutes."
     )
-    assert to_do["too slow with all members"].endswith("give it more partitions, or faster work.")
+    assert to_do["too slow with all members"].endswith("give it more partitions, or make its work faster.")
 
 
 def test_an_hpa_may_ask_for_as_many_replicas_as_can_have_a_partition(made: Report) -> None:

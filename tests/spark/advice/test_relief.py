@@ -34,8 +34,8 @@ def test_more_replicas_are_asked_for_where_together_they_do_what_the_busiest_hou
 
 def test_partitions_are_asked_for_where_all_members_together_do_less() -> None:
     assert said(behind(300, saturated())) == (
-        "Give it more partitions, or faster work: 4 members can have a partition, and together they do 200 /s; the "
-        "busiest hour brought 300 /s."
+        "Give it more partitions, or make its work faster: 4 members can have a partition, and together they do 200 "
+        "/s; the busiest hour brought 300 /s."
     )
 
 
@@ -43,8 +43,8 @@ def test_the_only_member_that_can_have_a_partition_is_one() -> None:
     alone = behind(60, saturated(), partitions=1, skew=1.0, members_max=0)
 
     assert said(alone) == (
-        "Give it more partitions, or faster work: 1 member can have a partition, and it does 50 /s; the busiest hour "
-        "brought 60 /s."
+        "Give it more partitions, or make its work faster: 1 member can have a partition, and it does 50 /s; the "
+        "busiest hour brought 60 /s."
     )
 
 
@@ -78,8 +78,10 @@ def test_without_a_capacity_more_replicas_may_help(capacity: Capacity | None, wh
 def test_members_that_share_partitions_may_be_too_few() -> None:
     shared = replace(behind(150, saturated(), members_max=6), is_spread=None)
 
-    assert said(shared) == "More replicas may help, or faster work: which member reads what is not known."
+    assert said(shared) == "More replicas may help, or faster work; which member reads what is not known."
 
 
 def test_a_group_with_a_member_for_each_partition_gets_no_more_replicas() -> None:
-    assert said(behind(150, saturated(), members_max=4)).startswith("It has a member for each partition")
+    assert said(behind(150, saturated(), members_max=4)).startswith(
+        "It already has as many members as can have a partition"
+    )
