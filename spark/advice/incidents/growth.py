@@ -26,7 +26,8 @@ FEWEST_DAYS = WEEK_DAYS + FEWEST_BEFORE
 MADE_OF_DAYS = 28
 """The longest time that a trend is made of: what is older shows how the group once was."""
 LARGEST_ERROR = 0.25
-"""As a share of what came. If the error is larger, no date is given."""
+"""As a share of what came. If the forecasts of all past weeks or that of the last one were further off, no date is
+given: a median of many weeks hides that the growth has just ended."""
 FURTHEST_DAYS = 56
 SOON_DAYS = 28
 LARGEST_LOGARITHM = 700.0
@@ -42,10 +43,16 @@ class Trend:
     """A day."""
     last: float
     """Where the line is on the last day."""
-    error: float
-    """The median of all days of the weeks that were forecast; of what came."""
+    median_error: float
+    """Of all days of the weeks that were forecast; as a share of what came."""
+    last_error: float
+    """The median of the last of these weeks."""
     weeks: int
     """Past ones, each forecast by a trend of the days before it."""
+
+    @property
+    def is_proven(self) -> bool:
+        return max(self.median_error, self.last_error) <= LARGEST_ERROR
 
     def reaches(self, rate: float) -> float:
         """In how many days after the last one; infinite: never."""
@@ -124,7 +131,7 @@ def daily_peaks(hours: Periods) -> Floats:
 
 
 def trend_of(peaks: Floats) -> Trend | None:
-    """The line that was closer in the past weeks; None: too few days were seen."""
+    """The line that was closer in all past weeks; None: too few days were seen."""
     days = np.flatnonzero(~np.isnan(peaks) & (peaks > 0))
     recent = days[days >= len(peaks) - MADE_OF_DAYS]
     weeks = list(_past_weeks(days))
@@ -135,8 +142,9 @@ def trend_of(peaks: Floats) -> Trend | None:
         errors = [abs(_forecast(peaks, *week, is_exponential=is_exponential) / peaks[week[1]] - 1) for week in weeks]
         slope, start = _line(peaks, recent, is_exponential=is_exponential)
         last = start + slope * (len(peaks) - 1)
-        trends.append(Trend(is_exponential, slope, last, float(np.median(np.concatenate(errors))), len(weeks)))
-    return min(trends, key=lambda trend: trend.error)
+        of_all, of_last = (float(np.median(each)) for each in (np.concatenate(errors), errors[0]))
+        trends.append(Trend(is_exponential, slope, last, of_all, of_last, len(weeks)))
+    return min(trends, key=lambda trend: trend.median_error)
 
 
 def _past_weeks(days: Ints) -> Iterator[tuple[Ints, Ints]]:
@@ -165,7 +173,7 @@ def _outlook(trend: Trend | None, load: Load, end: datetime, zone: ZoneInfo) -> 
     if trend is None:
         return "The history has fewer than ten days, so no date can be given.", math.inf
     tried = _tried(trend)
-    if trend.error > LARGEST_ERROR:
+    if not trend.is_proven:
         return f"No date can be given: {tried[0].lower()}{tried[1:]}", math.inf
     members = load.members_max or 0
     limits = [("members", members)] if members < load.most_members else []
@@ -185,12 +193,16 @@ def _outlook(trend: Trend | None, load: Load, end: datetime, zone: ZoneInfo) -> 
 
 def _tried(trend: Trend) -> str:
     """How far off such a trend was, and in how many weeks."""
-    days, error = f"median of {WEEK_DAYS * trend.weeks} days", formatting.share(trend.error)
+    of_all, of_last = (f"{formatting.share(error)} off" for error in (trend.median_error, trend.last_error))
     if trend.weeks == 1:
-        return f"In the last week, a forecast made in the same way from the days before it was {error} off ({days})."
+        return (
+            f"In the last week, a forecast made in the same way from the days before it was {of_last} (median of "
+            f"{WEEK_DAYS} days)."
+        )
     return (
         f"In the last {trend.weeks} weeks, forecasts made in the same way, each from the days before its week, were "
-        f"{error} off ({days})."
+        f"{of_all} (median of {WEEK_DAYS * trend.weeks} days); that of the last week was {of_last} (median of "
+        f"{WEEK_DAYS})."
     )
 
 

@@ -77,12 +77,12 @@ def test_the_trend_is_the_one_that_was_closer_in_the_past_weeks() -> None:
     assert doubling is not None
     assert steady is not None
     assert (doubling.is_exponential, steady.is_exponential) == (True, False)
-    assert max(doubling.error, steady.error) < 1e-6
+    assert max(doubling.median_error, doubling.last_error, steady.median_error, steady.last_error) < 1e-6
     assert doubling.reaches(2.0**16) == pytest.approx(3)
     assert steady.reaches(10 + 5 * 20) == pytest.approx(7)
 
 
-def test_the_error_is_that_of_all_past_weeks_each_forecast_from_the_days_before_it() -> None:
+def test_the_errors_are_those_of_all_past_weeks_and_of_the_last_each_forecast_from_the_days_before_it() -> None:
     """Three steady weeks, and one with half as much again: only the last one was forecast wrongly."""
     stepped = np.where(np.arange(28) < 21, 10.0, 15.0)
     three_weeks, four_weeks = trend_of(stepped[:21]), trend_of(stepped)
@@ -90,11 +90,12 @@ def test_the_error_is_that_of_all_past_weeks_each_forecast_from_the_days_before_
     assert four_weeks is not None
 
     assert (three_weeks.weeks, four_weeks.weeks) == (2, 3)
-    assert (three_weeks.error, four_weeks.error) == pytest.approx((0.0, 0.0))
+    assert (three_weeks.median_error, four_weeks.median_error) == pytest.approx((0.0, 0.0))
+    assert (three_weeks.last_error, four_weeks.last_error) == pytest.approx((0.0, 1 / 3))
     worse = trend_of(np.append(stepped, 7 * [30.0]))
     assert worse is not None
     assert worse.weeks == 4
-    assert worse.error > 0.1
+    assert worse.median_error > 0.1
 
 
 def test_the_weeks_before_the_range_count_as_well() -> None:
@@ -111,7 +112,7 @@ def test_the_weeks_before_the_range_count_as_well() -> None:
     assert said is not None
     assert said.words.endswith(
         " In the last 6 weeks, forecasts made in the same way, each from the days before its week, were "
-        "<\u202f0.1\u202f% off (median of 42 days)."
+        "<\u202f0.1\u202f% off (median of 42 days); that of the last week was <\u202f0.1\u202f% off (median of 7)."
     )
 
 
@@ -126,6 +127,21 @@ def test_no_date_is_told_by_a_trend_that_was_wrong_last_week() -> None:
 
     assert said is not None
     assert "No date can be given: in the last week, a forecast made in the same way from " in said.words
+
+
+def test_no_date_is_told_where_growth_ended_last_week_however_well_it_was_forecast_before() -> None:
+    """8 % more each day for seven weeks, and a week in which nothing grows; the range is its last two weeks."""
+    whole = hours(56 * 24, lambda hour: 10 * 1.08 ** min(hour // 24, 48))
+    is_range = np.arange(len(whole)) >= 42 * 24
+    ranged = group("billing", topic(of=between(whole, is_range)), capacity=saturated(60, 500.0))
+    said = growth(replace(ranged, earlier=between(whole, ~is_range)), load_of(ranged), zone=UTC)
+
+    assert said is not None
+    assert "No date can be given: in the last 7 weeks, forecasts made in the same way, " in said.words
+    assert said.words.endswith(
+        "were <\u202f0.1\u202f% off (median of 49 days); that of the last week was 36\u202f% off (median of 7)."
+    )
+    assert "enough" not in said.words
 
 
 def test_too_few_days_have_no_trend_and_too_few_hours_no_growth() -> None:
