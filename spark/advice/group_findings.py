@@ -103,7 +103,7 @@ def _stuck(group: Group, it: _Stuck, zone: ZoneInfo) -> Finding:
             f"{lasting(it.since, it.until, zone, is_exact=it.is_exact)}, {but} The cause may also be work that takes "
             "longer than max.poll.interval.ms."
         ),
-        is_cause=_is_recent(group, it.until),
+        is_cause=not it.is_over or _is_recent(group, it.until),
         since=it.since,
         until=it.until if it.is_over else None,
         subject=it.what,
@@ -137,8 +137,8 @@ def _has_reader(group: Group, still: Still) -> bool:
 
 
 def _is_recent(group: Group, until: datetime) -> bool:
-    """Whether the last day was disturbed by what ended then."""
-    return until > time_of(group.hours.start[-1]) + HOUR * (1 - RECENT_HOURS)
+    """Whether the last day was disturbed by what ended then; the day before a planned pause, if it ends with one."""
+    return until > time_of(_at_work(group).start[-1]) + HOUR * (1 - RECENT_HOURS)
 
 
 def falling_behind(group: Group, load: Load, *, zone: ZoneInfo) -> Finding | None:

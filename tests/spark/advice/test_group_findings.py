@@ -258,6 +258,19 @@ def test_a_group_that_goes_home_for_a_planned_pause_is_not_stuck() -> None:
     assert finding(dataclasses.replace(resting, agreement=Agreement(pauses=(pause,))), "stuck") is None
 
 
+def test_what_was_stuck_on_the_day_before_a_planned_pause_explains_that_the_group_fell_behind() -> None:
+    """Its hours begin on Friday. It stood still from 6:00 to 20:00 on Monday; Tuesday is the planned day off."""
+    friday = MONDAY - timedelta(days=3)
+    of = hours(120, lambda hour: 10.0 if hour < 96 else 0.0, lambda hour: 900.0 * min(max(hour - 77, 0), 14), friday)
+    of.consumed[78:92], of.members_max[96:] = 0, 0
+    pause = Pause(frozenset({1}), timedelta(0), timedelta(days=1), ZoneInfo("UTC"))
+    paused = dataclasses.replace(read(of), agreement=Agreement(pauses=(pause,)))
+    found = {it.code: it.state for it in advice_for(paused).findings}
+
+    assert found["stuck"] == "over"
+    assert "falling_behind" not in found
+
+
 def test_a_group_that_is_always_in_a_planned_pause_is_not_stuck() -> None:
     pause = Pause(frozenset(range(7)), timedelta(0), timedelta(days=1), ZoneInfo("UTC"))
     resting = read(hours(48, members_max=0))

@@ -226,6 +226,25 @@ def test_what_waits_in_a_planned_pause_drains_when_it_ends() -> None:
     assert load_of(paused).members_now == 2
 
 
+def test_what_is_stuck_before_a_planned_pause_of_a_day_still_prevents_an_hpa() -> None:
+    """It stands still from noon of Monday on; Tuesday is the planned day off."""
+    of = hours(48, production=lambda hour: 40 if hour < 24 else 0, lag=lambda hour: 900.0 if hour >= 12 else 0.0)
+    of.consumed[12:], of.members_max[24:] = 0, 0
+    pause = Pause(frozenset({1}), timedelta(0), timedelta(days=1), ZoneInfo("UTC"))
+    paused = dataclasses.replace(able(of), agreement=Agreement(pauses=(pause,)))
+    draft = draft_of(paused, UTC)
+
+    assert "stuck" in {it.code for it in draft.findings}
+    assert draft.refusal == "No commit of the group moves: more replicas do not help."
+
+
+def test_what_is_stuck_prevents_an_hpa_also_where_its_last_day_was_hardly_seen() -> None:
+    of = hours(60, production=lambda _: 40, lag=lambda hour: 900.0 if hour >= 12 else 0.0)
+    of.consumed[12:], of.covered_seconds[30:] = 0, 600
+
+    assert draft_of(able(of), UTC).refusal == "No commit of the group moves: more replicas do not help."
+
+
 @pytest.mark.parametrize(
     ("value", "to"), [(0, 1), (0.2, 1), (9.1, 9), (10.5, 10), (99.9, 99), (120.1, 120), (2291, 2200), (8836, 8800)]
 )
