@@ -15,7 +15,7 @@ from spark.figures.model import Group, ReportData
 from spark.figures.periods import Wanted
 from spark.pipeline.plan import found_in
 from spark.pipeline.runs import Say
-from spark.report.gather import gathered_groups
+from spark.report.gather import gathered_groups, with_earlier
 from spark.report.html_page import pages_of
 from spark.report.json_export import json_of
 from spark.report.request import Request
@@ -48,6 +48,8 @@ def report(
     output.prepare()
     tables = Tables(session(), files, show)
     data = gathered(request, tables, say, check)
+    data = replace(data, groups=with_earlier(data.groups, tables, data.since))
+    check()
     given = with_seen(given_hpas(request.hpas, data.groups), files, data)
     say("replaying HPAs on what the groups did")
     report = decided(data, lambda asked: tables.trials(asked, Wanted(data.since, data.until)), given)

@@ -61,16 +61,16 @@ def gathered_groups(
         shares=_shares(tables, topics),
     )
     days_of_topics = periods_by_key(daily, "day")
-    groups = assembly.assembled_groups(computed, hours_of_topics, days_of_topics, agreements)
-    return with_earlier(groups, tables, wanted)
+    return assembly.assembled_groups(computed, hours_of_topics, days_of_topics, agreements)
 
 
-def with_earlier(groups: Sequence[Group], tables: Tables, wanted: Wanted) -> tuple[Group, ...]:
-    """With production before the range, where it grows: forecasts are tried on all the weeks that there are."""
+def with_earlier(groups: Sequence[Group], tables: Tables, since: datetime) -> tuple[Group, ...]:
+    """With production from before `since`, the beginning of the range, where it grows: forecasts are tried on all the
+    weeks that there are."""
     growing = {group.name for group in groups if grown(group) is not None}
-    if not growing or wanted.since is None:
+    if not growing:
         return tuple(groups)
-    earlier = assembly.production_by_group(tables.production(growing, Wanted(wanted.since - EARLIER, wanted.since)))
+    earlier = assembly.production_by_group(tables.production(growing, Wanted(since - EARLIER, since)))
     return tuple(replace(group, earlier=earlier.get((group.cluster, group.name))) for group in groups)
 
 

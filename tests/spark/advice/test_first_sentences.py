@@ -18,7 +18,7 @@ from spark.advice.incidents.growth import growth
 from spark.advice.recommendation import Reads
 from spark.advice.weekly_pattern import week_of
 from spark.figures.model import as_column
-from spark.figures.periods import Wanted, between, joined
+from spark.figures.periods import between, joined
 from spark.report.gather import with_earlier
 from spark.report.group_file import agreed
 from spark.report.tables import Tables
@@ -380,7 +380,7 @@ def test_production_before_the_range_counts_where_it_grows(made: Report, history
     whole, since = of(made, "doubles every day").group, END - timedelta(days=9)
     ranged = replace(whole, hours=between(whole.hours, whole.hours.start >= as_column(since)))
     tables = Tables(in_process(), LocalFiles(history))
-    (longer,) = with_earlier([ranged], tables, Wanted(since, END))
+    (longer,) = with_earlier([ranged], tables, since)
     said = [growth(it, load_of(whole), zone=INDIA) for it in (ranged, longer)]
     assert longer.earlier is not None
 
