@@ -51,6 +51,15 @@ def test_the_oracle_keeps_all_members_until_what_waited_has_been_read() -> None:
     assert np.flatnonzero(foreseen(burst, CONSUMERS) == 12).tolist() == list(range(99, 116))
 
 
+def test_the_oracle_reads_what_waited_at_the_beginning_of_the_range() -> None:
+    """150,000 messages take twelve members that do 600/s five minutes, while 100/s arrive."""
+    even = replace(WAVE, produced=np.full(720, 6000.0), skew=np.full(720, 1 / 12))
+    late = replace(even, lag=np.append(151_500.0, even.lag[1:]))
+
+    assert np.flatnonzero(foreseen(late, CONSUMERS) == 12).tolist() == list(range(5))
+    assert foreseen(even, CONSUMERS).max() < 12
+
+
 def test_the_oracle_takes_a_topic_that_gets_nothing_for_what_it_is() -> None:
     """Three members of eight partitions have two busy ones each, although two of them have a quiet one besides."""
     both = Consumers(50.0, (6, 2), Assignor.RANGE)
