@@ -11,11 +11,12 @@ from typing import Protocol
 import numpy as np
 
 from adapter.verdicts.assignment import UNKNOWN
+from adapter.verdicts.controllers import ControllerFlags
 from adapter.verdicts.owners import Owners
 from adapter.verdicts.recent import Counts
 from adapter.verdicts.simulation.consumers import Consumers, Messages
 from adapter.verdicts.simulation.load import MINUTE
-from adapter.verdicts.simulation.scalers import Lane
+from adapter.verdicts.simulation.scalers import Lane, Ruled
 from adapter.verdicts.simulation.sights import Sight, Views
 
 SYNC_SECONDS = 15.0
@@ -48,8 +49,8 @@ class Alone:
 
     rule: Callable[[Consumers], OfOne]
 
-    def together(self, lanes: Sequence[Lane]) -> "_EachAlone":
-        return _EachAlone(lanes)
+    def scaler(self, lanes: Sequence[Lane], flags: ControllerFlags) -> Ruled:
+        return Ruled(lanes, flags, _EachAlone(lanes))
 
 
 class _EachAlone:

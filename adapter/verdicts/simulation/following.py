@@ -1,5 +1,5 @@
-"""HPAs that follow the lag of their groups, compiled: what an HPA reads, what it decides, and when a replica that it
-wants is a member.
+"""HPAs with the groups that they follow, compiled: what an HPA on the lag reads, what any HPA decides, and when a replica
+that it wants is a member.
 
 A group depends on no other one, so each is taken through many minutes before the next one. All that is known of it is
 then in the processor's fastest cache."""
@@ -15,34 +15,38 @@ from adapter.verdicts import controllers, recent
 from adapter.verdicts.controllers import Hpas, Milli, sync_one
 from adapter.verdicts.recent import NONE, CountRecord, WindowRecord, extreme, remember
 from adapter.verdicts.simulation.compiled import kernel, rule
-from adapter.verdicts.simulation.consumers import Messages
-from adapter.verdicts.simulation.reading import Arrivals, Groups, LaneRecord, advance, begin_minute, longest_of
+from adapter.verdicts.simulation.reading import Arrivals, Ends, Groups, advance, begin_minute, end_minute, served_lag
 
 for each in (*recent.RULES, *controllers.RULES):
     rule(each)
 
 
 class FollowerRecord:
-    """An HPA on the lag, and what it has seen of its group."""
+    """An HPA."""
 
-    most: float
-    """Messages, above which more lag is not served."""
-    messages_per_replica: float
-    """0: the metric is messages, and not replicas."""
     reads_ready: bool
     """Whether it matters to the HPA how many replicas are ready."""
     commits: int
     """The row of `Times.ages` for the group's commits."""
     samples: int
     """That for the adapter's samples."""
-    seen: float
-    """The lag in the latest sample."""
-    before: float
-    """The lag at the latest sync."""
     replicas: int
     """That are wanted."""
     changes: int
     """Of these."""
+
+
+class ReaderRecord:
+    """How an HPA reads the lag, and what it has seen of it."""
+
+    most: float
+    """Messages, above which more lag is not served."""
+    messages_per_replica: float
+    """0: the metric is messages, and not replicas."""
+    seen: float
+    """The lag in the latest sample."""
+    before: float
+    """The lag at the latest sync."""
 
 
 class Delays(NamedTuple):
@@ -75,44 +79,36 @@ class Times(NamedTuple):
     ends: Seconds
     ages: Seconds
     """Since the latest multiple of several periods (rows) at each sync (columns)."""
-
-
-class Ends(NamedTuple):
-    """What there is of lanes (rows) at the end of each minute (columns)."""
-
-    lag: NDArray[np.float32]
-    """As the adapter serves it: with what was read and not committed."""
-    replicas: NDArray[np.int32]
-    busiest: Messages
-    """What waits in the first partition."""
-    others: Messages
-    """What waits in the other one in which most waits for its weight, divided by the weight."""
+    is_known: Flags
+    """Whether each HPA (columns) gets a value in each minute (rows)."""
+    least: NDArray[np.int64]
+    """Its least replicas then."""
 
 
 @kernel
-def follow_all(
+def follow_lags(
     groups: Groups,
     of: Followers,
+    readers: Records[ReaderRecord],
     arriving: Arrivals,
-    is_known: Flags,
-    least: NDArray[np.int64],
     times: Times,
     ends: Ends,
     first: int,
 ) -> None:
-    """Takes all groups through some minutes, and writes what there is at their ends, from the column `first` on.
-    `is_known`: whether each HPA (columns) gets a value in each minute (rows); `least`: its least replicas then."""
-    minutes = len(is_known)
+    """Takes all groups of HPAs on the lag through some minutes, and writes what there is at their ends, from the column
+    `first` on."""
+    minutes = len(times.is_known)
     syncs = len(times.ends) // minutes
     for at in range(len(groups.lanes)):
+        it, reader = of.followers[at], readers[at]
         for minute in range(minutes):
             begin_minute(groups, at, arriving, minute)
-            of.hpas.specs[at].least = least[minute, at]
+            of.hpas.specs[at].least = times.least[minute, at]
             for sync in range(minute * syncs, (minute + 1) * syncs):
-                _follow(groups, of, at, is_known[minute, at], times, sync)
-            ends.lag[at, first + minute] = served_lag(groups.lanes[at])
-            ends.replicas[at, first + minute] = of.followers[at].replicas
-            ends.busiest[at, first + minute], ends.others[at, first + minute] = longest_of(groups, at)
+                take_step(groups, of, at, times, sync)
+                value = _read(reader, served_lag(groups.lanes[at]), times.step, times.ages[it.samples, sync])
+                decide(of, at, value, times.is_known[minute, at], times.ends[sync])
+            end_minute(groups, at, it.replicas, ends, first + minute)
 
 
 @kernel
@@ -130,19 +126,17 @@ def find_all(delays: Delays, now: float, otherwise: NDArray[np.int64], found: ND
 
 
 @rule
-def _follow(
-    groups: Groups,
-    of: Followers,
-    at: int,
-    is_known: bool,  # noqa: FBT001 - as compiled code calls it
-    times: Times,
-    sync: int,
-) -> None:
-    """Takes one group through a step and the sync after it."""
-    it, now = of.followers[at], times.ends[sync]
+def take_step(groups: Groups, of: Followers, at: int, times: Times, sync: int) -> float:
+    """Takes one group through the step before a sync. Returns the messages that it read."""
+    it = of.followers[at]
     given = wanted_long(of.joins, at, times.begins[sync], it.replicas)
-    advance(groups, at, given, times.step, times.ages[it.commits, sync])
-    value = _read(it, served_lag(groups.lanes[at]), times.step, times.ages[it.samples, sync])
+    return advance(groups, at, given, times.step, times.ages[it.commits, sync])
+
+
+@rule
+def decide(of: Followers, at: int, value: float, is_known: bool, now: float) -> None:  # noqa: FBT001 - as compiled code calls it
+    """Lets one HPA sync. `value`: of each of its metrics, if it gets one."""
+    it = of.followers[at]
     of.values[:] = np.ceil(value * 1000) if is_known else np.nan
     ready = wanted_long(of.starts, at, now, it.replicas) if it.reads_ready else it.replicas
     wanted = sync_one(now, of.hpas, at, of.values, it.replicas, it.replicas, ready)
@@ -154,13 +148,7 @@ def _follow(
 
 
 @rule
-def served_lag(lane: LaneRecord) -> float:
-    """Returns what waits and what was read after the latest commit."""
-    return lane.lag + lane.uncommitted
-
-
-@rule
-def _read(it: FollowerRecord, lag: float, seconds: float, age: float) -> float:
+def _read(it: ReaderRecord, lag: float, seconds: float, age: float) -> float:
     """Returns what an HPA reads: the adapter's latest sample, which is so many seconds old. In the step of so many
     seconds, the lag has changed evenly."""
     if age < seconds:

@@ -11,6 +11,7 @@ from adapter.verdicts.recent import Counts
 from adapter.verdicts.simulation.consumers import ROW_OF_NOBODY, Consumers, Messages, owner_rows
 from adapter.verdicts.simulation.reading import (
     Arrivals,
+    Ends,
     Groups,
     LaneRecord,
     MemberRecord,
@@ -18,7 +19,7 @@ from adapter.verdicts.simulation.reading import (
     begin_all,
     divide_again,
     divide_all,
-    find_longest,
+    end_all,
     find_waiting,
     settle,
     step_all,
@@ -115,12 +116,9 @@ class Plant:
         step_all(self.groups, members, float(now), seconds, read)
         return read
 
-    def longest_waiting(self) -> tuple[Messages, Messages]:
-        """Returns what waits in the first partition of each lane, and in the other one in which most waits for its
-        weight, divided by the weight."""
-        busiest, others = np.empty((2, len(self._lanes)))
-        find_longest(self.groups, busiest, others)
-        return busiest, others
+    def end(self, replicas: Counts, ends: Ends, minute: int) -> None:
+        """Writes what there is at the end of a minute, of which `ends` has the column `minute`."""
+        end_all(self.groups, replicas, ends, minute)
 
     def waiting(self, lanes: Indexes) -> Messages:
         """Returns what waits in each partition (columns) of some lanes (rows)."""

@@ -1,14 +1,18 @@
-"""The number of members that keeps a promise as the metric of HPAs in a replay, with what the adapter would know."""
+"""The number of members that keeps a promise as the metric of HPAs in a replay, with what the adapter would know.
+
+As in `following`, each group is taken through many minutes before the next one."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 
 from adapter.records import Column, Records, records_of
 from adapter.verdicts import courses, demands, required, whole_partitions
 from adapter.verdicts.assignment import Sharing, most_members
+from adapter.verdicts.controllers import ControllerFlags
 from adapter.verdicts.courses import Course
 from adapter.verdicts.demands import Need, Promise, able_of, drain_of
 from adapter.verdicts.recent import Counts
@@ -16,9 +20,19 @@ from adapter.verdicts.required import decided, quick_window_of, rise_of
 from adapter.verdicts.simulation import compiled
 from adapter.verdicts.simulation.compiled import kernel, rule
 from adapter.verdicts.simulation.consumers import Consumers, Messages
-from adapter.verdicts.simulation.reading import Groups, find_owners_of, members_there
-from adapter.verdicts.simulation.scalers import Lane
-from adapter.verdicts.simulation.sights import RATE_SECONDS, Sight, find_lag_of, rates_over, spread, total_of
+from adapter.verdicts.simulation.following import Followers, Times, decide, take_step
+from adapter.verdicts.simulation.plant import Plant
+from adapter.verdicts.simulation.reading import (
+    Arrivals,
+    Ends,
+    Groups,
+    begin_minute,
+    end_minute,
+    find_owners_of,
+    members_there,
+)
+from adapter.verdicts.simulation.scalers import Followed, Lane, SightOf, Stretch
+from adapter.verdicts.simulation.sights import RATE_SECONDS, find_lag_of, rates_over, spread, total_of
 from adapter.verdicts.waits import beyond_flight
 
 
@@ -29,66 +43,77 @@ class Promised:
     max_wait: float
     """Seconds."""
 
-    def together(self, lanes: Sequence[Lane]) -> "_Required":
-        return _Required(lanes)
+    def scaler(self, lanes: Sequence[Lane], flags: ControllerFlags) -> "_Promising":
+        return _Promising(lanes, flags)
 
 
 class _AskedRecord(Need):
     """One group."""
 
-    lane: int
-    """Of the plant."""
-    group: int
-    """Column of the curves of what arrives."""
-    interval: float
-    """Seconds between two samples."""
+    inflow: int
+    """The column of the curves of what arrives."""
+    quick_seconds: float
+    """Over which a load that rises is seen."""
     flight_seconds: float
     """For which messages may be on their way: read, and not committed."""
     moves: int
     """How often its partitions had been divided when their owners were seen last; 0: they never were."""
+    steps: int
+    """In which it has read."""
 
 
-Asked = tuple[Records[_AskedRecord], Records[Course], Counts, Messages, Counts]
-"""Of each group what is asked with, its course, the sizes of its parts (columns), and of its partitions (columns) the
-weights and the owners."""
+class Asked(NamedTuple):
+    """What is asked with, of each group (rows)."""
+
+    needs: Records[_AskedRecord]
+    courses: Records[Course]
+    read: Messages
+    """In each of the last steps (columns), as far as rates reach back."""
+    sizes: Counts
+    """Of its parts (columns)."""
+    weights: Messages
+    """Of its partitions (columns)."""
+    owners: Counts
+    """Of these."""
+    arriving: Messages
+    """Room for what is computed of one group's partitions, like the following."""
+    lag: Messages
+    room: Messages
 
 
-class _Required:
-    def __init__(self, lanes: Sequence[Lane]) -> None:
+class _Promising(Followed):
+    """HPAs on the number that keeps a promise."""
+
+    def __init__(self, lanes: Sequence[Lane], flags: ControllerFlags) -> None:
+        super().__init__(lanes, flags)
         self._groups = [lane.consumers for lane in lanes]
         self._sharings = [sharing_of(group) for group in self._groups]
-        self._asked = it = records_of(_AskedRecord, len(lanes))
+        self._needs = it = records_of(_AskedRecord, len(lanes))
         it["capacity"] = [group.capacity for group in self._groups]
         it["is_exclusive"] = [sharing is not Sharing.SEVERAL_READERS for sharing in self._sharings]
         it["is_by_topic"] = [sharing is Sharing.BY_TOPIC for sharing in self._sharings]
         it["has_owners"] = True
-        it["interval"] = [group.interval_seconds for group in self._groups]
-        it["flight_seconds"] = it["interval"] + [group.commit_seconds for group in self._groups]
+        intervals = [group.interval_seconds for group in self._groups]
+        it["quick_seconds"] = list(map(quick_window_of, intervals))
+        it["flight_seconds"] = [group.interval_seconds + group.commit_seconds for group in self._groups]
         max_waits = [lane.rule.max_wait for lane in lanes if isinstance(lane.rule, Promised)]
-        promises = [Promise.of(*of) for of in zip(max_waits, self._sharings, it["interval"].tolist(), strict=True)]
+        promises = [Promise.of(*of) for of in zip(max_waits, self._sharings, intervals, strict=True)]
         for name in ("utilization", "pause_seconds", "drain_seconds"):
             it[name] = [getattr(promise, name) for promise in promises]
-        self._courses = records_of(Course, len(lanes))
+        self._courses = _courses_of(lanes)
+        self._read = np.zeros((len(lanes), round(RATE_SECONDS / flags.sync_seconds)))
         self._grown: int | None = None
         """How often groups of the plant had got more partitions when these were divided last."""
 
-    def values(self, sight: Sight) -> Messages:
-        if self._grown is None:
-            self._begin(sight)
-        if self._grown != sight.plant.grown:
-            self._grown = sight.plant.grown
-            self._divide(sight.plant.widths(sight.lanes), sight.plant.weights(sight.lanes))
-        wanted = np.empty(len(self._asked))
-        groups = self._asked, self._courses, self._sizes, self._weights, self._owners
-        seen = sight.read, sight.replicas
-        _ask_all(sight.now, groups, sight.plant.groups, sight.inflows.curves, seen, self._room, wanted)
-        return wanted
-
-    def _begin(self, sight: Sight) -> None:
-        self._asked["lane"], self._asked["group"] = sight.lanes, sight.groups
-        before = [Course(replicas) for replicas in sight.replicas.tolist()]
-        for it in fields(Course):
-            self._courses[it.name] = [getattr(course, it.name) for course in before]
+    def run(self, stretch: Stretch, plant: Plant, sight_of: SightOf) -> None:  # noqa: ARG002 - what it sees is compiled
+        if self._grown != plant.grown:
+            self._grown = plant.grown
+            lanes = np.arange(len(self._groups))
+            self._divide(plant.widths(lanes), plant.weights(lanes))
+        self._needs["inflow"] = stretch.inflow_of
+        of, times = self.through(stretch)
+        inflows, ends = stretch.inflows.curves, stretch.ends
+        follow_promises(plant.groups, of, self._asked, inflows, stretch.arriving, times, ends, stretch.first)
 
     def _divide(self, widths: Counts, weights: Messages) -> None:
         """Partitions are added to groups of one topic alone."""
@@ -100,14 +125,23 @@ class _Required:
             of if sharing is Sharing.BY_TOPIC else (sum(of),)
             for of, sharing in zip(partitions, self._sharings, strict=True)
         ]
-        self._asked["most"] = [most_members(*of) for of in zip(partitions, self._sharings, strict=True)]
-        self._sizes: Counts = np.zeros((len(parts), max(map(len, parts))), np.int64)
-        for row, sizes in enumerate(parts):
-            self._sizes[row, : len(sizes)] = sizes
-        places = max(int(widths.max()), self._sizes.shape[1])
-        self._owners: Counts = np.empty((len(parts), places), np.int64)
-        self._weights, self._asked["moves"] = weights, 0
-        self._room = np.empty(places), np.empty(places), np.empty(places)
+        self._needs["most"] = [most_members(*of) for of in zip(partitions, self._sharings, strict=True)]
+        self._needs["moves"] = 0
+        sizes: Counts = np.zeros((len(parts), max(map(len, parts))), np.int64)
+        for row, of in enumerate(parts):
+            sizes[row, : len(of)] = of
+        places = max(int(widths.max()), sizes.shape[1])
+        owners: Counts = np.empty((len(parts), places), np.int64)
+        rooms = np.empty(places), np.empty(places), np.empty(places)
+        self._asked = Asked(self._needs, self._courses, self._read, sizes, weights, owners, *rooms)
+
+
+def _courses_of(lanes: Sequence[Lane]) -> Records[Course]:
+    courses = records_of(Course, len(lanes))
+    at_first = [Course(lane.replicas) for lane in lanes]
+    for it in fields(Course):
+        courses[it.name] = [getattr(course, it.name) for course in at_first]
+    return courses
 
 
 def sharing_of(group: Consumers) -> Sharing:
@@ -127,52 +161,85 @@ for function in (
 
 
 @kernel
-def _ask_all(
-    now: float,
-    groups: Asked,
-    plants: Groups,
-    curves: tuple[Messages, Messages],
-    seen: tuple[Messages, Counts],
-    room: tuple[Messages, Messages, Messages],
-    wanted: Messages,
+def follow_promises(
+    groups: Groups,
+    of: Followers,
+    asked: Asked,
+    inflows: tuple[Messages, Messages],
+    arriving: Arrivals,
+    times: Times,
+    ends: Ends,
+    first: int,
 ) -> None:
-    """Writes the number of members that each group wants. `seen`: what each group reads, and the replicas that it has.
-    `room`: columns for what is computed of one group's partitions.
-
-    What is known of all groups is taken apart only here: to hand it on for each group would cost more than the rest."""
-    asked, all_courses, all_sizes, all_weights, all_owners = groups
-    lanes, members, partitions, _ = plants
-    busiest, others = curves
-    read, replicas = seen
-    all_arriving, all_lag, all_room = room
-    for row in range(len(asked)):
-        need = asked[row]
-        at, lane = need.lane, lanes[need.lane]
-        arriving, lag = all_arriving[: lane.width], all_lag[: lane.width]
-        weights, owners = all_weights[row, : lane.width], all_owners[row, : lane.width]
-        sampled, quick = now - now % need.interval, quick_window_of(need.interval)
-        rates = rates_over(busiest, others, need.group, sampled, RATE_SECONDS)
-        lately = rates_over(busiest, others, need.group, sampled, quick)
-        usual = total_of(lane, rates)
-        spread(rates, weights, arriving)
-        # Where nothing waits but what was read and not committed in the time that messages are on their way, nothing is
-        # to be worked off.
-        need.waits = lane.lag > 0 or lane.uncommitted > usual * need.flight_seconds
-        if need.waits:
-            find_lag_of(lane, members, partitions, at, arriving, usual, lag)
-        _follow(rise_of(usual, total_of(lane, lately), quick), lately, weights, arriving)
-        need.drain = _drain_of(need, lag, arriving) if need.waits else 0.0
-        need.read, need.members, need.expected_members = read[row], members_there(lane), replicas[row]
-        if need.moves != lane.moves:
-            find_owners_of(lane, partitions, at, owners)
-            need.moves = lane.moves
-        own_room = all_room[: max(lane.width, all_sizes.shape[1])]
-        number, _ = decided(now, need, all_courses[row], arriving, arriving, owners, all_sizes[row], own_room)
-        wanted[row] = number
+    """Takes all groups of HPAs on a promise through some minutes, and writes what there is at their ends, from the
+    column `first` on."""
+    minutes = len(times.is_known)
+    syncs = len(times.ends) // minutes
+    for at in range(len(groups.lanes)):
+        it, need, course = of.followers[at], asked.needs[at], asked.courses[at]
+        for minute in range(minutes):
+            begin_minute(groups, at, arriving, minute)
+            of.hpas.specs[at].least = times.least[minute, at]
+            for sync in range(minute * syncs, (minute + 1) * syncs):
+                need.read = _read_lately(need, asked.read[at], take_step(groups, of, at, times, sync), times.step)
+                need.expected_members = it.replicas
+                now = times.ends[sync]
+                number = _asked_for(now, now - times.ages[it.samples, sync], groups, at, asked, need, course, inflows)
+                decide(of, at, float(number), times.is_known[minute, at], now)
+            end_minute(groups, at, it.replicas, ends, first + minute)
 
 
 @rule
-def _follow(rise: float, lately: tuple[float, float], weights: Column[float], arriving: Column[float]) -> None:
+def _read_lately(need: _AskedRecord, read: Messages, latest: float, seconds: float) -> float:
+    """Returns the messages per second that a group has read in the last steps of so many seconds, with the latest."""
+    total = 0.0
+    for place in range(1, len(read)):
+        read[place - 1] = read[place]
+        total += read[place]
+    read[len(read) - 1] = latest
+    need.steps = min(need.steps + 1, len(read))
+    return (total + latest) / (need.steps * seconds)
+
+
+@rule
+def _asked_for(
+    now: float,
+    sampled: float,
+    groups: Groups,
+    at: int,
+    asked: Asked,
+    need: _AskedRecord,
+    course: Course,
+    inflows: tuple[Messages, Messages],
+) -> int:
+    """Returns the number of members that one group wants. `sampled`: when the adapter's latest sample was taken."""
+    lanes, members, partitions, _ = groups
+    lane = lanes[at]
+    busiest, others = inflows
+    arriving, lag = asked.arriving[: lane.width], asked.lag[: lane.width]
+    weights, owners = asked.weights[at, : lane.width], asked.owners[at, : lane.width]
+    rates = rates_over(busiest, others, need.inflow, sampled, RATE_SECONDS)
+    lately = rates_over(busiest, others, need.inflow, sampled, need.quick_seconds)
+    usual = total_of(lane, rates)
+    spread(rates, weights, arriving)
+    # Where nothing waits but what was read and not committed in the time that messages are on their way, nothing is
+    # to be worked off.
+    need.waits = lane.lag > 0 or lane.uncommitted > usual * need.flight_seconds
+    if need.waits:
+        find_lag_of(lane, members, partitions, at, arriving, usual, lag)
+    _raise(rise_of(usual, total_of(lane, lately), need.quick_seconds), lately, weights, arriving)
+    need.drain = _drain_of(need, lag, arriving) if need.waits else 0.0
+    need.members = members_there(lane)
+    if need.moves != lane.moves:
+        find_owners_of(lane, partitions, at, owners)
+        need.moves = lane.moves
+    sizes = asked.sizes[at]
+    number, _ = decided(now, need, course, arriving, arriving, owners, sizes, asked.room[: max(lane.width, len(sizes))])
+    return number
+
+
+@rule
+def _raise(rise: float, lately: tuple[float, float], weights: Column[float], arriving: Column[float]) -> None:
     """Raises what arrives, as `following_a_rise` does."""
     if math.isinf(rise):
         spread(lately, weights, arriving)

@@ -7,6 +7,9 @@ or partitions move. In between, all rates are constant."""
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from adapter.columns import Indexes, Seconds
 from adapter.records import Column, Records
 from adapter.verdicts.assignment import UNKNOWN
@@ -125,6 +128,18 @@ class Arrivals(NamedTuple):
     """Members that leave, and that new ones take the places of, one after another."""
 
 
+class Ends(NamedTuple):
+    """What there is of lanes (rows) at the end of each minute (columns)."""
+
+    lag: NDArray[np.float32]
+    """As the adapter serves it: with what was read and not committed."""
+    replicas: NDArray[np.int32]
+    busiest: Messages
+    """What waits in the first partition."""
+    others: Messages
+    """What waits in the other one in which most waits for its weight, divided by the weight."""
+
+
 @kernel
 def begin_all(groups: Groups, arriving: Arrivals, minute: int) -> None:
     """Lets all begin that happens to each lane in a minute."""
@@ -175,11 +190,10 @@ def find_waiting(lanes: Lanes, members: Members, partitions: Partitions, chosen:
 
 
 @kernel
-def find_longest(groups: Groups, busiest: Messages, longest: Messages) -> None:
-    """Writes what waits in the first partition of each lane, and in the other one in which most waits for its weight,
-    divided by the weight."""
+def end_all(groups: Groups, replicas: Counts, ends: Ends, minute: int) -> None:
+    """Writes what there is of each lane at the end of a minute, of which `ends` has the column `minute`."""
     for at in range(len(groups.lanes)):
-        busiest[at], longest[at] = longest_of(groups, at)
+        end_minute(groups, at, replicas[at], ends, minute)
 
 
 @rule
@@ -211,8 +225,22 @@ def advance(groups: Groups, at: int, given: int, seconds: float, since: float) -
 
 
 @rule
-def longest_of(groups: Groups, at: int) -> tuple[float, float]:
-    """Returns for one lane what `find_longest` writes."""
+def end_minute(groups: Groups, at: int, replicas: int, ends: Ends, minute: int) -> None:
+    """Writes what there is of one lane (`end_all`)."""
+    ends.lag[at, minute], ends.replicas[at, minute] = served_lag(groups.lanes[at]), replicas
+    ends.busiest[at, minute], ends.others[at, minute] = _longest_of(groups, at)
+
+
+@rule
+def served_lag(lane: LaneRecord) -> float:
+    """Returns what waits and what was read after the latest commit."""
+    return lane.lag + lane.uncommitted
+
+
+@rule
+def _longest_of(groups: Groups, at: int) -> tuple[float, float]:
+    """Returns what waits in the first partition of one lane, and in the other one in which most waits for its weight,
+    divided by the weight."""
     lanes, members, partitions, _ = groups
     lane = lanes[at]
     _share(lane, members, partitions[at, 0].owner)

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from adapter.verdicts.controllers import DEFAULT_FLAGS, ControllerFlags
 from adapter.verdicts.simulation.by_minute import ByMinute
 from adapter.verdicts.simulation.consumers import Consumers, Messages
-from adapter.verdicts.simulation.following import Ends
 from adapter.verdicts.simulation.load import MINUTE, Curves, arrived_in
 from adapter.verdicts.simulation.plant import Plant
-from adapter.verdicts.simulation.reading import Arrivals
-from adapter.verdicts.simulation.scalers import Following, Given, Lane, Ruled, Scaler, Stretch
+from adapter.verdicts.simulation.reading import Arrivals, Ends
+from adapter.verdicts.simulation.scalers import Following, Given, Lane, Scaler, Stretch
 from adapter.verdicts.simulation.sights import RATE_SECONDS, Inflows, Sight
 
 MOST_LANES = 1000
@@ -73,9 +72,10 @@ def replay(lanes: Sequence[Lane], receivers: Sequence[Receiver], flags: Controll
 
 
 def _scaler_of(lanes: Sequence[Lane], flags: ControllerFlags) -> Scaler:
+    """Returns who decides for lanes of one kind."""
     if lanes[0].hpa is None:
         return Given(lanes)
-    return Following(lanes, flags) if lanes[0].rule is None else Ruled(lanes, flags)
+    return Following(lanes, flags) if lanes[0].rule is None else lanes[0].rule.scaler(lanes, flags)
 
 
 class _Whole:
@@ -96,12 +96,13 @@ class _Whole:
 
 
 def _batches(lanes: Sequence[Lane]) -> Iterator[Sequence[int]]:
-    """Yields lanes that are replayed together: with or without an HPA and a rule, with as many minutes, and with about
-    as many partitions."""
+    """Yields lanes that are replayed together: with or without an HPA, with rules of one type or none, with as many
+    minutes, and with about as many partitions."""
+    types = list(dict.fromkeys(type(lane.rule) for lane in lanes))
 
-    def kind(place: int) -> tuple[bool, bool, int]:
+    def kind(place: int) -> tuple[bool, int, int]:
         lane = lanes[place]
-        return lane.hpa is None, lane.rule is None, len(lane.load.produced)
+        return lane.hpa is None, types.index(type(lane.rule)), len(lane.load.produced)
 
     def width(place: int) -> int:
         return lanes[place].consumers.width
@@ -182,7 +183,15 @@ class _Replays:
             after = range(begin + 1, min(begin + STRETCH_MINUTES, minutes.stop))
             end = next((minute for minute in after if minute in self._events.growing), after.stop)
             stretch = range(begin, end)
-            yield Stretch(stretch, self._arrivals(stretch), self._step, ends, begin - minutes.start)
+            yield Stretch(
+                stretch,
+                self._arrivals(stretch),
+                self._step,
+                ends,
+                begin - minutes.start,
+                self._inflows,
+                self._load_of,
+            )
             begin = end
 
     def _arrivals(self, minutes: range) -> Arrivals:

@@ -1,6 +1,6 @@
 """Who decides how many members a group has in a replay: HPAs, or what really happened."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,18 +16,18 @@ from adapter.verdicts.simulation.compiled import kernel
 from adapter.verdicts.simulation.consumers import Consumers, Messages
 from adapter.verdicts.simulation.following import (
     Delays,
-    Ends,
     FollowerRecord,
     Followers,
+    ReaderRecord,
     Times,
     find_all,
-    follow_all,
+    follow_lags,
     want_all,
 )
 from adapter.verdicts.simulation.load import MINUTE, NO_EVENTS, Events, Load
 from adapter.verdicts.simulation.plant import Plant
-from adapter.verdicts.simulation.reading import Arrivals
-from adapter.verdicts.simulation.sights import Sight
+from adapter.verdicts.simulation.reading import Arrivals, Ends
+from adapter.verdicts.simulation.sights import Inflows, Sight
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ class Rule(Protocol):
 class RuleOf(Protocol):
     """What a lane's rule is like."""
 
-    def together(self, lanes: Sequence["Lane"]) -> Rule:
-        """Returns the rule of several lanes whose `rule` is of this type."""
+    def scaler(self, lanes: Sequence["Lane"], flags: ControllerFlags) -> "Scaler":
+        """Returns who decides for several lanes, whose `rule` is of this type."""
 
 
 SightOf = Callable[[float, Messages], Sight]
@@ -93,6 +93,10 @@ class Stretch:
     ends: Ends
     first: int
     """The column of `ends` for the first minute."""
+    inflows: Inflows
+    """Of all minutes."""
+    inflow_of: Indexes
+    """The column of `inflows` for each lane."""
 
     def begins(self, place: int) -> list[float]:
         """Returns the seconds at which the steps of a minute begin."""
@@ -128,11 +132,12 @@ class Given:
             plant.begin(stretch.arriving, place)
             for begin in stretch.begins(place):
                 plant.step(begin + stretch.step, stretch.step, self.replicas)
-            _write_ends(stretch, place, plant, self.replicas)
+            plant.end(self.replicas, stretch.ends, stretch.first + place)
 
 
-class Following:
-    """The replicas of HPAs on the lag: each becomes a member some time after it is wanted, and leaves at once."""
+class Followed:
+    """HPAs whose groups are taken through a stretch one after another. A replica becomes a member some time after it is
+    wanted, and leaves at once."""
 
     def __init__(self, lanes: Sequence[Lane], flags: ControllerFlags) -> None:
         self._known, self._least = _known(lanes), _least(lanes)
@@ -140,14 +145,10 @@ class Following:
         self._periods, places = np.unique(periods, return_inverse=True)
         it = records_of(FollowerRecord, len(lanes))
         it["commits"], it["samples"] = places.reshape(2, -1)
-        it["most"] = [lane.served.most for lane in lanes]
-        it["messages_per_replica"] = [lane.served.replica or 0.0 for lane in lanes]
         it["reads_ready"] = [_reads_ready(hpa) for hpa in _hpas(lanes)]
-        it["seen"] = it["before"] = [lane.load.lag for lane in lanes]
         it["replicas"] = [lane.replicas for lane in lanes]
         hpas = hpas_of(_hpas(lanes), flags)
-        values = np.empty(hpas.metrics.shape[1])
-        self._of = Followers(it, hpas, *_delays(lanes, flags.sync_seconds), values)
+        self._of = Followers(it, hpas, *_delays(lanes, flags.sync_seconds), np.empty(hpas.metrics.shape[1]))
 
     @property
     def replicas(self) -> Counts:
@@ -159,24 +160,40 @@ class Following:
         changes: Counts = self._of.followers["changes"]
         return changes
 
-    def run(self, stretch: Stretch, plant: Plant, sight_of: SightOf) -> None:  # noqa: ARG002 - the lag is all it sees
+    def through(self, stretch: Stretch) -> tuple[Followers, Times]:
+        """Returns the HPAs with room for what they have to remember in a stretch, and its syncs."""
         begins = np.array([stretch.begins(place) for place in range(len(stretch.minutes))]).ravel()
         ends = begins + stretch.step
-        times = Times(stretch.step, begins, ends, np.mod(ends, self._periods[:, np.newaxis]))
+        ages = np.mod(ends, self._periods[:, np.newaxis])
         of = self._of
-        self._of = of = of._replace(
+        self._of = of._replace(
             hpas=with_room(of.hpas, len(ends)),
             joins=_with_room(of.joins, len(ends)),
             starts=_with_room(of.starts, len(ends)),
         )
         known, least = self._known.at(stretch.minutes), self._least.at(stretch.minutes)
-        follow_all(plant.groups, of, stretch.arriving, known, least, times, stretch.ends, stretch.first)
+        return self._of, Times(stretch.step, begins, ends, ages, known, least)
+
+
+class Following(Followed):
+    """HPAs on the lag."""
+
+    def __init__(self, lanes: Sequence[Lane], flags: ControllerFlags) -> None:
+        super().__init__(lanes, flags)
+        self._readers = it = records_of(ReaderRecord, len(lanes))
+        it["most"] = [lane.served.most for lane in lanes]
+        it["messages_per_replica"] = [lane.served.replica or 0.0 for lane in lanes]
+        it["seen"] = it["before"] = [lane.load.lag for lane in lanes]
+
+    def run(self, stretch: Stretch, plant: Plant, sight_of: SightOf) -> None:  # noqa: ARG002 - the lag is all it sees
+        of, times = self.through(stretch)
+        follow_lags(plant.groups, of, self._readers, stretch.arriving, times, stretch.ends, stretch.first)
 
 
 class Ruled:
-    """The replicas of HPAs on other metrics than the lag. They join and leave as in `Following`."""
+    """HPAs that are asked from step to step, all at once. Their replicas join and leave as in `Followed`."""
 
-    def __init__(self, lanes: Sequence[Lane], flags: ControllerFlags) -> None:
+    def __init__(self, lanes: Sequence[Lane], flags: ControllerFlags, rule: Rule) -> None:
         self._known, self._least = _known(lanes), _least(lanes)
         self._joins, self._starts = _delays(lanes, flags.sync_seconds)
         self.replicas: Counts = np.array([lane.replicas for lane in lanes], np.int64)
@@ -184,7 +201,7 @@ class Ruled:
         self._hpas = hpas_of(_hpas(lanes), flags)
         self._rows = max(len(hpa.metrics) for hpa in _hpas(lanes))
         self._reads_ready = any(map(_reads_ready, _hpas(lanes)))
-        self._rules = tuple(_rules_of(lanes))
+        self._rule = rule
 
     def run(self, stretch: Stretch, plant: Plant, sight_of: SightOf) -> None:
         syncs = len(stretch.minutes) * len(stretch.begins(0))
@@ -198,8 +215,8 @@ class Ruled:
             for begin in stretch.begins(place):
                 now = begin + stretch.step
                 read = plant.step(now, stretch.step, self._wanted_long(self._joins, begin))
-                self._sync(now, np.where(known, np.ceil(self._metric(sight_of(now, read)) * 1000), np.nan))
-            _write_ends(stretch, place, plant, self.replicas)
+                self._sync(now, np.where(known, np.ceil(self._rule.values(sight_of(now, read)) * 1000), np.nan))
+            plant.end(self.replicas, stretch.ends, stretch.first + place)
 
     def _sync(self, now: float, values: Milli) -> None:
         rows = np.repeat(values[np.newaxis], self._rows, axis=0)
@@ -216,18 +233,6 @@ class Ruled:
         wanted = np.empty(len(self.replicas), np.int64)
         find_all(delays, now, self.replicas, wanted)
         return wanted
-
-    def _metric(self, sight: Sight) -> Messages:
-        values = np.empty(len(self.replicas))
-        for rows, asked in self._rules:
-            values[rows] = asked.values(sight if len(self._rules) == 1 else sight.among(rows))
-        return values
-
-
-def _write_ends(stretch: Stretch, place: int, plant: Plant, replicas: Counts) -> None:
-    minute, ends = stretch.first + place, stretch.ends
-    ends.lag[:, minute], ends.replicas[:, minute] = plant.lag + plant.uncommitted, replicas
-    ends.busiest[:, minute], ends.others[:, minute] = plant.longest_waiting()
 
 
 def _hpas(lanes: Sequence[Lane]) -> list[Hpa]:
@@ -265,15 +270,6 @@ def _least(lanes: Sequence[Lane]) -> ByMinute[np.int64]:
     return ByMinute(
         [usual[least] if lane.least is None else lane.least for lane, least in zip(lanes, own, strict=True)]
     )
-
-
-def _rules_of(lanes: Sequence[Lane]) -> Iterator[tuple[Indexes, Rule]]:
-    """Yields each rule with the places of its lanes."""
-    for kind in dict.fromkeys(type(lane.rule) for lane in lanes):
-        rows = [at for at, lane in enumerate(lanes) if type(lane.rule) is kind]
-        first = lanes[rows[0]].rule
-        assert first is not None
-        yield np.array(rows, np.intp), first.together([lanes[at] for at in rows])
 
 
 sync_compiled = kernel(sync_all)
