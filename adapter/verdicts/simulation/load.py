@@ -80,18 +80,27 @@ class Curves:
     def wait(self, first: int, busiest: Messages, others: Messages) -> Seconds:
         """Returns the age of the oldest message at the end of each minute (columns) from `first` on, from what waits
         where most waits for its weight: the messages of a partition are read in their order."""
-        ends = slice(first + 2, first + 2 + busiest.shape[1])
-        times = np.arange(-1, len(self.busiest) - 1) * MINUTE
-        times[0] = -self.started
-        ages = [
-            np.where(
-                waiting > WAITS_FROM,
-                times[ends] - np.interp(curve[ends] - waiting * _ROUNDED, curve, times),
-                0.0,
-            )
-            for curve, waiting in ((self.busiest, busiest), (self.others, others))
-        ]
-        return np.maximum(*ages)
+        return np.maximum(self._ages(first, self.busiest, busiest), self._ages(first, self.others, others))
+
+    def _ages(self, first: int, curve: Messages, waiting: Messages) -> Seconds:
+        """Looks only at the part of a curve in which what waits has come."""
+        ages = np.zeros(waiting.shape)
+        lanes, minutes = np.nonzero(waiting > WAITS_FROM)
+        if len(lanes):
+            ends = first + 2 + minutes
+            read = curve[ends] - waiting[lanes, minutes] * _ROUNDED
+            last = int(ends.max()) + 1
+            since = min(max(int(np.searchsorted(curve, read.min(), side="right")) - 1, 0), last - 1)
+            times = self._times(since, last)
+            ages[lanes, minutes] = times[ends - since] - np.interp(read, curve[since:last], times)
+        return ages
+
+    def _times(self, since: int, last: int) -> Seconds:
+        """Returns the seconds at which some rows of the curves are."""
+        times = np.arange(since - 1, last - 1) * MINUTE
+        if since == 0:
+            times[0] = -self.started
+        return times
 
 
 def arrived_in(curves: Messages, minutes: range, lanes: Indexes) -> Messages:

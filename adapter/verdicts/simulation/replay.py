@@ -132,9 +132,8 @@ class _Replays:
         self._load_of = np.array([places[_key(lane)] for lane in lanes])
         curves = [Curves.of(lane.load, lane.consumers.width, lane.events) for lane in loads.values()]
         self._minutes = len(lanes[0].load.produced)
-        self._inflows = Inflows(
-            *(np.stack([getattr(of, name) for of in curves], axis=1) for name in ("busiest", "others"))
-        )
+        # One curve after another in memory, because most is done with one at a time.
+        self._inflows = Inflows(*(np.stack([getattr(of, name) for of in curves]).T for name in ("busiest", "others")))
         self._curves = [
             Curves(of.started, self._inflows.busiest[:, at], self._inflows.others[:, at])
             for at, of in enumerate(curves)
