@@ -1,5 +1,5 @@
-"""HPAs with the groups that they follow, compiled: what an HPA on the lag reads, what any HPA decides, and when a replica
-that it wants is a member.
+"""HPAs with the groups that they follow, compiled: what an HPA on the lag reads, what any HPA decides, and when a
+replica that it wants is a member.
 
 A group depends on no other one, so each is taken through many minutes before the next one. All that is known of it is
 then in the processor's fastest cache."""

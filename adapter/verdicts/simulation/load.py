@@ -97,7 +97,7 @@ class Curves:
 
     def _times(self, since: int, last: int) -> Seconds:
         """Returns the seconds at which some rows of the curves are."""
-        times = np.arange(since - 1, last - 1) * MINUTE
+        times = np.arange(since - 1.0, last - 1.0) * MINUTE
         if since == 0:
             times[0] = -self.started
         return times

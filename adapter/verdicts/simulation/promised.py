@@ -32,7 +32,15 @@ from adapter.verdicts.simulation.reading import (
     members_there,
 )
 from adapter.verdicts.simulation.scalers import Followed, Lane, SightOf, Stretch
-from adapter.verdicts.simulation.sights import RATE_SECONDS, find_lag_of, rates_over, spread, total_of
+from adapter.verdicts.simulation.sights import (
+    RATE_SECONDS,
+    find_lag_of,
+    nothing_read,
+    rates_over,
+    read_over,
+    spread,
+    total_of,
+)
 from adapter.verdicts.waits import beyond_flight
 
 
@@ -58,8 +66,6 @@ class _AskedRecord(Need):
     """For which messages may be on their way: read, and not committed."""
     moves: int
     """How often its partitions had been divided when their owners were seen last; 0: they never were."""
-    steps: int
-    """In which it has read."""
 
 
 class Asked(NamedTuple):
@@ -68,7 +74,7 @@ class Asked(NamedTuple):
     needs: Records[_AskedRecord]
     courses: Records[Course]
     read: Messages
-    """In each of the last steps (columns), as far as rates reach back."""
+    """In each of the last steps (columns; `read_over`)."""
     sizes: Counts
     """Of its parts (columns)."""
     weights: Messages
@@ -101,7 +107,7 @@ class _Promising(Followed):
         for name in ("utilization", "pause_seconds", "drain_seconds"):
             it[name] = [getattr(promise, name) for promise in promises]
         self._courses = _courses_of(lanes)
-        self._read = np.zeros((len(lanes), round(RATE_SECONDS / flags.sync_seconds)))
+        self._read = nothing_read(len(lanes), flags.sync_seconds)
         self._grown: int | None = None
         """How often groups of the plant had got more partitions when these were divided last."""
 
@@ -181,24 +187,11 @@ def follow_promises(
             begin_minute(groups, at, arriving, minute)
             of.hpas.specs[at].least = times.least[minute, at]
             for sync in range(minute * syncs, (minute + 1) * syncs):
-                need.read = _read_lately(need, asked.read[at], take_step(groups, of, at, times, sync), times.step)
-                need.expected_members = it.replicas
-                now = times.ends[sync]
+                now, read = times.ends[sync], take_step(groups, of, at, times, sync)
+                need.read, need.expected_members = read_over(asked.read[at], read, now, times.step), it.replicas
                 number = _asked_for(now, now - times.ages[it.samples, sync], groups, at, asked, need, course, inflows)
                 decide(of, at, float(number), times.is_known[minute, at], now)
             end_minute(groups, at, it.replicas, ends, first + minute)
-
-
-@rule
-def _read_lately(need: _AskedRecord, read: Messages, latest: float, seconds: float) -> float:
-    """Returns the messages per second that a group has read in the last steps of so many seconds, with the latest."""
-    total = 0.0
-    for place in range(1, len(read)):
-        read[place - 1] = read[place]
-        total += read[place]
-    read[len(read) - 1] = latest
-    need.steps = min(need.steps + 1, len(read))
-    return (total + latest) / (need.steps * seconds)
 
 
 @rule

@@ -1,10 +1,8 @@
 """Groups and their autoscalers replayed minute by minute: what arrived in a group, who would have read it, and how long
 messages would have waited."""
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import groupby
 
 import numpy as np
@@ -17,7 +15,7 @@ from adapter.verdicts.simulation.load import MINUTE, Curves, arrived_in
 from adapter.verdicts.simulation.plant import Plant
 from adapter.verdicts.simulation.reading import Arrivals, Ends
 from adapter.verdicts.simulation.scalers import Following, Given, Lane, Scaler, Stretch
-from adapter.verdicts.simulation.sights import RATE_SECONDS, Inflows, Sight
+from adapter.verdicts.simulation.sights import Inflows, Sight, find_read_all, nothing_read
 
 MOST_LANES = 1000
 """In a batch: more beside one another cost no less each, and take memory."""
@@ -152,7 +150,7 @@ class _Replays:
         self._plant = Plant(groups, waiting, scaler.replicas, weights, rooms)
         self._events = _EventsOf(lanes)
         self._intervals = np.array([lane.consumers.interval_seconds for lane in lanes])
-        self._read: deque[Messages] = deque(maxlen=round(RATE_SECONDS / step_seconds))
+        self._read = nothing_read(len(lanes), step_seconds)
 
     def run(self, receivers: Sequence[Receiver]) -> None:
         for first in range(0, self._minutes, CHUNK_MINUTES):
@@ -202,7 +200,8 @@ class _Replays:
         return Arrivals(busiest, others, *(self._events.at(name, minutes) for name in names))
 
     def _sight(self, now: float, read: Messages) -> Sight:
-        self._read.append(read)
+        lately = np.empty(len(read))
+        find_read_all(self._read, read, now, self._step, lately)
         lanes = np.arange(len(self._lanes))
         return Sight(
             now,
@@ -211,7 +210,7 @@ class _Replays:
             self._inflows,
             self._load_of,
             self._intervals,
-            reduce(np.add, self._read) / (len(self._read) * self._step),
+            lately,
             self._scaler.replicas,
         )
 

@@ -81,19 +81,6 @@ class Sight:
     read: Messages
     replicas: Counts
 
-    def among(self, rows: Indexes) -> "Sight":
-        """Returns what is known of some groups."""
-        return Sight(
-            self.now,
-            self.plant,
-            self.lanes[rows],
-            self.inflows,
-            self.groups[rows],
-            self.intervals[rows],
-            self.read[rows],
-            self.replicas[rows],
-        )
-
     def views(self) -> Views:
         widths = self.plant.widths(self.lanes)
         shape = len(widths), int(widths.max(initial=0))
@@ -136,6 +123,30 @@ def _find_views(
         spread(rates_over(busiest, others, group, sampled, quick_window_of(interval)), weights[row], lately[row])
         there[row] = members_there(lane)
         find_owners_of(lane, partitions, at, owners[row])
+
+
+def nothing_read(lanes: int, seconds: float) -> Messages:
+    """Returns what `read_over` remembers of lanes (rows) before their first step of so many seconds."""
+    return np.zeros((lanes, round(RATE_SECONDS / seconds)))
+
+
+@kernel
+def find_read_all(before: Messages, read: Messages, now: float, seconds: float, found: Messages) -> None:
+    """Writes what each lane has read lately (`read_over`)."""
+    for at in range(len(before)):
+        found[at] = read_over(before[at], read[at], now, seconds)
+
+
+@rule
+def read_over(before: Column[float], read: float, now: float, seconds: float) -> float:
+    """Returns the messages per second that a group has read over RATE_SECONDS, or since the start. `before`: what it
+    read in each of the last steps of so many seconds; `read` is that of the latest, and takes its place there."""
+    total = 0.0
+    for place in range(1, len(before)):
+        before[place - 1] = before[place]
+        total += before[place]
+    before[len(before) - 1] = read
+    return (total + read) / min(now, len(before) * seconds)
 
 
 @rule

@@ -1,4 +1,4 @@
-"""HPAs on the lag, which are taken through many minutes at once, against the same HPAs taken from step to step."""
+"""HPAs that are taken through many minutes at once, against the same HPAs taken from step to step."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -6,12 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from adapter.verdicts.controllers import ControllerFlags
 from adapter.verdicts.owners import Assignor
 from adapter.verdicts.simulation import replay
 from adapter.verdicts.simulation.consumers import Consumers, Messages
 from adapter.verdicts.simulation.load import Events, Load
+from adapter.verdicts.simulation.promised import Promised
 from adapter.verdicts.simulation.replay import Replay, replayed
-from adapter.verdicts.simulation.scalers import Lane
+from adapter.verdicts.simulation.scalers import Lane, Ruled
 from adapter.verdicts.simulation.sights import Sight
 from tests.support.hpas import external, hpa, rules
 
@@ -32,8 +34,8 @@ HPAS = (
 class TheLag:
     """Serves what `Following` computes itself, as a rule that is asked at each sync."""
 
-    def together(self, lanes: Sequence[Lane]) -> "TheLag":  # noqa: ARG002 - all are alike
-        return self
+    def scaler(self, lanes: Sequence[Lane], flags: ControllerFlags) -> Ruled:
+        return Ruled(lanes, flags, self)
 
     def values(self, sight: Sight) -> Messages:
         lag: Messages = sight.plant.lag + sight.plant.uncommitted
@@ -73,8 +75,10 @@ def test_many_minutes_at_once_are_the_same_to_the_last_digit_as_one_step_after_a
 def test_the_same_follows_however_many_minutes_and_lanes_are_replayed_at_once(
     monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    """Also where more has to be remembered than there was room for at first."""
-    many = replayed(list(lanes()))
+    """Also where more has to be remembered than there was room for at first, and with a promise."""
+    promised = hpa(external(average="1"), least=0, most=7)
+    both = [*lanes(), *(replace(lane, hpa=promised, rule=Promised(30.0)) for lane in lanes())]
+    many = replayed(both)
     monkeypatch.setattr(replay, limit, 1)
 
-    assert [figures(it) for it in replayed(list(lanes()))] == [figures(it) for it in many]
+    assert [figures(it) for it in replayed(both)] == [figures(it) for it in many]

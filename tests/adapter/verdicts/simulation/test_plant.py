@@ -6,6 +6,7 @@ from hypothesis.strategies import floats, integers, lists, tuples
 from adapter.verdicts.owners import Assignor, owners_table
 from adapter.verdicts.simulation.consumers import Consumers
 from adapter.verdicts.simulation.plant import Plant
+from adapter.verdicts.simulation.reading import Ends
 from tests.support.arriving import arriving
 
 
@@ -157,10 +158,11 @@ def test_what_waits_in_each_partition_is_as_computed_one_by_one(
 
     expected = by_hand(consumers, weights, steps)
     assert waiting_in(it) == pytest.approx(expected, abs=1e-6)
-    waiting = it.longest_waiting()
-    assert waiting[0][0] == pytest.approx(expected[0], abs=1e-6)
+    ends = Ends(np.empty((1, 1), np.float32), np.empty((1, 1), np.int32), *np.empty((2, 1, 1)))
+    it.end(np.array([steps[-1][2]]), ends, 0)
+    assert ends.busiest[0, 0] == pytest.approx(expected[0], abs=1e-6)
     longest = max(of / weight for of, weight in zip(expected[1:], weights[1:], strict=True))
-    assert waiting[1][0] == pytest.approx(longest, abs=1e-6)
+    assert ends.others[0, 0] == pytest.approx(longest, abs=1e-6)
 
 
 def test_partitions_that_are_added_are_divided_again_and_nothing_is_lost() -> None:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from adapter.verdicts.assignment import UNKNOWN
+from adapter.verdicts.controllers import ControllerFlags
 from adapter.verdicts.courses import Course
 from adapter.verdicts.demands import Demand, Promise
 from adapter.verdicts.owners import Assignor
@@ -13,7 +14,7 @@ from adapter.verdicts.simulation.consumers import Consumers, Messages
 from adapter.verdicts.simulation.load import NO_EVENTS, Events, Load
 from adapter.verdicts.simulation.promised import Promised, sharing_of
 from adapter.verdicts.simulation.replay import replayed
-from adapter.verdicts.simulation.scalers import Lane, Served
+from adapter.verdicts.simulation.scalers import Lane, Ruled, Served
 from adapter.verdicts.simulation.sights import Sight, Views
 from adapter.verdicts.waits import beyond_flight
 from tests.support.hpas import external, hpa, rules
@@ -166,9 +167,9 @@ class Watching:
     def __init__(self) -> None:
         self.seen: list[Views] = []
 
-    def together(self, lanes: Sequence[Lane]) -> "Watching":
+    def scaler(self, lanes: Sequence[Lane], flags: ControllerFlags) -> Ruled:
         assert [lane.rule for lane in lanes] == [self]
-        return self
+        return Ruled(lanes, flags, self)
 
     def values(self, sight: Sight) -> Messages:
         self.seen.append(sight.views())
@@ -207,8 +208,8 @@ class AskedAlone:
         self._promised, self._groups = promised, [lane.consumers for lane in lanes]
         self._courses: list[Course | None] = [None for _ in lanes]
 
-    def together(self, lanes: Sequence[Lane]) -> "AskedAlone":
-        return AskedAlone(self._promised, lanes)
+    def scaler(self, lanes: Sequence[Lane], flags: ControllerFlags) -> Ruled:
+        return Ruled(lanes, flags, AskedAlone(self._promised, lanes))
 
     def values(self, sight: Sight) -> Messages:
         views = sight.views()
@@ -236,13 +237,16 @@ class AskedAlone:
 
 
 def test_a_promise_asks_for_as_many_as_the_adapter_would_for_each_group() -> None:
-    """Groups of several assignors that keep up, fall behind, rest, are slow for some minutes, do not commit for
-    minutes, and get more partitions. In two of them, the partitions of a topic get the same."""
+    """Groups of several assignors that keep up, fall behind, rest, are slow for some minutes, become so slow that more
+    members do not help, do not commit for minutes, and get more partitions. In two of them, the partitions of a topic
+    get the same."""
     random, minutes = np.random.default_rng(3), 240
     more = Events(partitions=(6, 90))
     slow = Events(capacity=np.where(np.arange(minutes) % 60 < 10, 0.6, 1.0))
+    fading = Events(capacity=np.linspace(1.0, 0.05, minutes))
     kinds = [
         ((9,), Assignor.UNIFORM, 5.0, False, more),
+        ((9,), Assignor.UNIFORM, 5.0, False, fading),
         ((4, 5), Assignor.RANGE, 60.0, False, NO_EVENTS),
         ((9,), Assignor.STICKY, 300.0, False, slow),
         ((5,), None, 5.0, False, NO_EVENTS),
