@@ -15,6 +15,8 @@ HEADROOM = 1.5
 """Over the busiest hour: for peaks within it, and to work off what waited."""
 USED_AT_MOST = 0.8
 """Of a member's capacity, where it has to hold for long."""
+KEPT_UP = 0.98
+"""Of what was produced: who consumed less of it fell behind. The rest may be what was not committed yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,11 @@ def production_of(hours: Periods) -> Floats:
 
 def well_covered(hours: Periods) -> Periods:
     return between(hours, (hours.covered_seconds >= COVERED_SECONDS) & ~np.isnan(hours.produced))
+
+
+def keeps_up(consumed: float, produced: float) -> bool:
+    """Whether as much was consumed of what was produced in the same time, as far as commits show it."""
+    return consumed >= KEPT_UP * produced
 
 
 def members_needed(rate: float, per_member: float, partitions: int) -> int:

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from adapter.verdicts.causes import Verdict
-from spark.advice.demand import Load, well_covered
+from spark.advice.demand import Load, keeps_up, well_covered
 from spark.advice.finding import RECREATIONS, RESETS, REWINDS, SKIPS, Finding, Severity
 from spark.advice.incidents.times import WORTH_WATCHING, severity_of_past
 from spark.advice.incidents.words import lasting, named, or_earlier, over, some_of
@@ -147,7 +147,7 @@ def falling_behind(group: Group, load: Load, *, zone: ZoneInfo) -> Finding | Non
     read = [between(topic.hours, np.isin(topic.hours.start, hours.start)) for topic in topics]
     produced, consumed = (sum(np.nansum(getattr(of, name)) for of in read) for name in ("produced", "consumed"))
     behind = [topic for topic in topics if topic.lag and topic.lag.last > max(topic.above.threshold, topic.lag.p50)]
-    if not behind or len(hours) < 2 or consumed >= 0.98 * produced:
+    if not behind or len(hours) < 2 or keeps_up(consumed, produced):
         return None
     since = min(_behind_since(topic, hours.start[0]) for topic in behind)
     return Finding(

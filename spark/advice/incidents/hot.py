@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from adapter.verdicts.causes import Verdict
-from spark.advice.demand import Load, well_covered
+from spark.advice.demand import Load, keeps_up, well_covered
 from spark.advice.finding import Finding, Severity
 from spark.advice.incidents.times import severity_of_past
 from spark.advice.incidents.words import or_earlier, over
@@ -102,10 +102,10 @@ def falls_behind_alone(topic: TopicFigures) -> bool:
     up: a member cannot read it, whatever members did with all of their partitions together."""
     shares = topic.shares.of if topic.shares else ()
     hot = max(shares, key=lambda share: share.produced, default=None)
-    if hot is None or hot.consumed >= hot.produced or (hot.lag or 0) <= topic.above.threshold:
+    if hot is None or keeps_up(hot.consumed, hot.produced) or (hot.lag or 0) <= topic.above.threshold:
         return False
     others = [share for share in shares if share is not hot]
-    return sum(share.consumed for share in others) >= sum(share.produced for share in others)
+    return keeps_up(sum(share.consumed for share in others), sum(share.produced for share in others))
 
 
 @dataclass(frozen=True, slots=True)
