@@ -117,8 +117,8 @@ def report_command(  # noqa: PLR0913, PLR0917 - an argument is an option
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="An HPA that a group has today, to be compared with others. May be repeated. "
-            "Default: those that the adapter saw.",
+            help="An HPA that a group has today, on its lag or on a number of replicas that the adapter serves, to be "
+            "compared with others. May be repeated. Default: those that the adapter saw.",
         ),
     ] = None,
     master: Master = None,

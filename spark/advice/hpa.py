@@ -37,8 +37,8 @@ COMMITS_OF_TARGET = 0.5
 A_WEEK = 6.5 * DAY
 TOO_LITTLE = "Less than a day was seen: the daily peak may not be in it."
 LEAVING = (
-    "Members come and go, and the replay counts on replicas that stay. If an HPA adds and removes them, name its file "
-    "(--hpa)."
+    "Members come and go, and the replay counts on replicas that stay. If an HPA on this lag, or on a number of "
+    "replicas that the adapter serves, adds and removes them, name its file (--hpa); no other can be replayed."
 )
 PAST = "The lag was above its threshold in the past alone, and no HPA is needed for what is over."
 

@@ -110,7 +110,10 @@ def test_an_hpa_is_tried_on_members_that_come_and_go_only_if_an_hpa_may_be_why()
     columns = (np.full(3, value) for value in (8.0, 0.0, 1.0, 4.0))
     unsteady = dataclasses.replace(able(DAY), member_hours=MemberHours(starts, *columns))
 
-    assert draft_of(unsteady, UTC).refusal.startswith("Members come and go, and the replay counts on replicas that ")
+    assert draft_of(unsteady, UTC).refusal == (
+        "Members come and go, and the replay counts on replicas that stay. If an HPA on this lag, or on a number of "
+        "replicas that the adapter serves, adds and removes them, name its file (--hpa); no other can be replayed."
+    )
     assert not draft_of(unsteady, UTC, has_hpa=True).refusal
 
 
