@@ -18,7 +18,7 @@ from spark.advice.candidates import (
 )
 from spark.advice.demand import Load
 from spark.advice.finding import Finding, Severity
-from spark.advice.hpa import Draft, draft_of
+from spark.advice.hpa import GROW, Draft, draft_of
 from spark.advice.presets import Preset, presets_for
 from spark.advice.recommendation import Number, Recommendation, Target
 from spark.figures import formatting
@@ -203,7 +203,8 @@ def _asks_with_hpa(it: Finding, apply: str, kept: str, least: int) -> str | None
 
 def _without_hpa(draft: Draft, why: str) -> tuple[Finding, ...]:
     """What to do is said at once, if that is known."""
-    asks = f"No HPA is recommended, see why below; {draft.instead}" if draft.instead in why else NO_HPA
+    known = next((it for it in (draft.instead, GROW) if it in why), None)
+    asks = NO_HPA if known is None else f"No HPA is recommended, see why below; {known[0].lower()}{known[1:]}"
     return _asking(draft.findings, asks)
 
 

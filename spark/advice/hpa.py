@@ -40,6 +40,7 @@ LEAVING = (
     "Members come and go, and the replay counts on replicas that stay. If an HPA on this lag, or on a number of "
     "replicas that the adapter serves, adds and removes them, name its file (--hpa); no other can be replayed."
 )
+GROW = "Give it more partitions, make its work faster, or allow a longer wait."
 PAST = "The lag was above its threshold in the past alone, and no HPA is needed for what is over."
 
 
@@ -181,7 +182,7 @@ def _impossible(group: Group, load: Load) -> str:
             else "only member that can have a partition does"
         )
         busiest = formatting.rate(load.peak)
-        return f"No HPA keeps a wait of {wait}: the busiest hour brought {busiest}, more than the {members}."
+        return f"No HPA keeps a wait of {wait}: the busiest hour brought {busiest}, more than the {members}. {GROW}"
     if commits is not None and commits > promised:
         return (
             f"No HPA keeps a wait of {wait}: commits come about every {formatting.duration(commits)}, and a message "

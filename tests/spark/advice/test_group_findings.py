@@ -247,6 +247,17 @@ def test_nobody_is_told_to_apply_an_hpa_that_is_not_recommended() -> None:
     assert with_target.to_do == "Apply the recommended HPA."
 
 
+def test_where_no_number_of_members_is_enough_it_is_said_what_is() -> None:
+    loud = dataclasses.replace(topic(of=hours(production=lambda _: 700, partitions=4, skew=1 / 4)), above=ABOVE)
+
+    above = finding(group("billing", loud, capacity=saturated(100, 100)), "above_threshold")
+
+    assert above is not None
+    assert above.to_do == (
+        "No HPA is recommended, see why below; give it more partitions, make its work faster, or allow a longer wait."
+    )
+
+
 def test_a_group_that_goes_home_for_a_planned_pause_is_not_stuck() -> None:
     """It reads until a minute before Tuesday, its day off, and its members leave."""
     of = hours(48, lag=lambda hour: 900.0 if hour >= 24 else 0.0)
