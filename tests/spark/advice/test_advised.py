@@ -15,6 +15,7 @@ from spark.trials.calibration import Calibration, Figures
 from spark.trials.hpa_file import GivenHpa
 from spark.trials.trial import Trial, Untried
 from tests.support.history.advised_groups import UTC
+from tests.support.history.recommendations import faults_of
 from tests.support.history.report_groups import group, hours, saturated, topic
 from tests.support.hpas import external, hpa
 
@@ -308,3 +309,29 @@ def test_presets_of_an_hpa_that_was_not_on_the_lag_were_not_replayed() -> None:
     assert advice.hpa.reads is Reads.REQUIRED_REPLICAS
     assert {(it.hpa.reads, it.fits) for it in advice.presets} == {(Reads.REQUIRED_REPLICAS, False)}
     assert {replay_in_words(it) for it in advice.presets if it.looks_like_it} == {"It was not replayed."}
+
+
+@pytest.mark.parametrize(
+    ("name", "faults"),
+    [
+        ("as the preset known peaks", []),
+        ("all the time", []),
+        ("as the preset low inertia", ["another one is cheaper"]),
+    ],
+)
+def test_only_what_could_be_recommended_shows_that_another_one_is_cheaper(name: str, faults: list[str]) -> None:
+    """A schedule and replicas without an HPA are there to be compared with."""
+    daily = hours(168, lambda hour: 60.0 if hour % 24 in {9, 10, 11} else 8.0)
+    of = group("billing", topic(of=daily, threshold=10**9), capacity=saturated(60, 50))
+    draft = draft_of(replace(of, agreement=Agreement(max_wait_seconds=120)), UTC)
+    tried = tried_of(draft)
+    trial = Trial(FITS, (GOOD,) * len(tried), keda=GOOD, oracle=GOOD)
+    advice = advised(draft, tried, trial)
+    assert advice.replayed is not None
+    others = tuple(
+        replace(line, figures=replace(GOOD, replica_hours=10.0)) if line.name.endswith(name) else line
+        for line in advice.replayed.others
+    )
+    assert others != advice.replayed.others
+
+    assert list(faults_of(replace(advice, replayed=replace(advice.replayed, others=others)))) == faults
