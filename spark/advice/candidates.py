@@ -201,9 +201,14 @@ def _as_preset(preset: Preset) -> str:
 
 def _todays(draft: Draft, given: GivenHpa) -> Tried:
     candidate = candidate_of(given, draft.group, draft.promised)
-    wait = candidate.rule.max_wait if isinstance(candidate.rule, Promised) else draft.promised
-    its_own = "" if wait == draft.promised else f", for a wait of {formatting.duration(wait)}"
+    its_own = for_its_own_wait(candidate, draft.promised)
     return Tried(f"your HPA ({given.file}{its_own})", candidate, is_todays=True)
+
+
+def for_its_own_wait(candidate: Candidate, promised_seconds: float) -> str:
+    """Empty where it is replayed for what is promised, or goes by no wait."""
+    wait = candidate.max_wait
+    return "" if wait in {None, promised_seconds} else f", for a wait of {formatting.duration(wait)}"
 
 
 def _fixed(draft: Draft) -> Tried:

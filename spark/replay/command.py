@@ -25,6 +25,7 @@ from spark.storage.protocol import HistoryFiles
 from spark.storage.report_output import output_at
 from spark.tables import layout
 from spark.trials.hpa_file import GivenHpa, candidate_of
+from spark.trials.references import Candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +73,12 @@ def replay(
     group = _group_in(data.groups, request)
     given = request.hpa or _seen(group, tables.files, data)
     say(f"replaying {given.file}")
-    outcome = _outcome(group, given, tables, data)
-    check()
     promised = promised_seconds(group, load_of(group))
-    answer = Answer(group.name, group.cluster, given.file, promised, outcome, request.report.agreements.zone)
+    candidate = candidate_of(given, group, promised)
+    outcome = _outcome(group, candidate, promised, tables, data)
+    check()
+    zone = request.report.agreements.zone
+    answer = Answer(group.name, group.cluster, given.file, candidate, promised, outcome, zone)
     text = text_of(answer)
     if output is not None:
         documents = {"replay.html": page_of(answer), "replay.json": json_of(answer), "replay.txt": f"{text}\n"}
@@ -105,11 +108,9 @@ def _seen(group: Group, files: HistoryFiles, data: ReportData) -> GivenHpa:
     return seen[0]
 
 
-def _outcome(group: Group, given: GivenHpa, tables: Tables, data: ReportData) -> Outcome:
+def _outcome(group: Group, candidate: Candidate, promised: float, tables: Tables, data: ReportData) -> Outcome:
     wanted = Wanted(data.since, data.until)
     load = load_of(group)
-    promised = promised_seconds(group, load)
-    candidate = candidate_of(given, group, promised)
     if is_too_large(group):
         raise Unusable(f"--group {group.name}: {TOO_LARGE}")
     question = asked_of(group, load, [candidate], promised, data.zone)

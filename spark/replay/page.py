@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from spark.advice.candidates import for_its_own_wait
 from spark.figures import formatting
 from spark.figures.model import Floats
 from spark.figures.periods import time_of
@@ -17,6 +18,7 @@ from spark.report import svg_parts as svg
 from spark.report.templating import environment_of
 from spark.trials.calibration import Figures
 from spark.trials.minutes import NUMPY_MINUTE, Minutes
+from spark.trials.references import Candidate
 
 VERSION = "kafka-lag-replay/1"
 MOST_POINTS = 340
@@ -31,6 +33,8 @@ class Answer:
     cluster: str
     file: str
     """The name of the HPA's file."""
+    candidate: Candidate
+    """The HPA with what it reads."""
     promised_seconds: float
     outcome: Outcome
     zone: ZoneInfo
@@ -53,13 +57,14 @@ class Answer:
     def tables(self) -> tuple[tuple[Row, list[Row]], ...]:
         """Heads and rows: of the calibration, and of the HPA."""
         observed, again = self.outcome.calibration.observed, self.outcome.calibration.replayed
+        its_own = for_its_own_wait(self.candidate, self.promised_seconds)
         return (
             (
                 ("The members that were there, replayed", "observed", "replayed"),
                 _rows(self.wait, observed, again)[:5],
             ),
             (
-                (f"With {self.file} from the start", "as it was", "with it", "KEDA's defaults", "an oracle"),
+                (f"With {self.file} from the start{its_own}", "as it was", "with it", "KEDA's defaults", "an oracle"),
                 _rows(self.wait, observed, self.outcome.figures, self.outcome.keda, self.outcome.oracle),
             ),
         )
@@ -90,6 +95,7 @@ def json_of(answer: Answer) -> str:
         "minutes": len(answer.minutes),
         "known_minutes": int(np.count_nonzero(answer.minutes.is_known)),
         "max_wait_seconds": answer.promised_seconds,
+        "hpa_max_wait_seconds": answer.candidate.max_wait,
         "capacity": {
             "messages_per_second": calibration.capacity,
             "windows": calibration.windows,

@@ -9,6 +9,7 @@ from adapter.verdicts.hpa import Hpa, Metric, MetricIdentifier, MetricSource, Me
 from adapter.verdicts.owners import owners_table
 from adapter.verdicts.recent import Counts
 from adapter.verdicts.simulation.consumers import Consumers
+from adapter.verdicts.simulation.promised import Promised
 from adapter.verdicts.simulation.scalers import LAG, Lane, RuleOf, Served
 from spark.figures.model import Flags, Floats
 from spark.trials.calibration import events_of, load_of, members_of
@@ -34,6 +35,11 @@ class Candidate:
     """What it reads instead; None: `served`."""
     least_by_hour: tuple[int, ...] | None = None
     """Its least replicas in each hour of a `Shape`, from `LEAD` before it on; None: those of the HPA."""
+
+    @property
+    def max_wait(self) -> float | None:
+        """Seconds for which the number that keeps a promise is computed; None: it reads something else."""
+        return self.rule.max_wait if isinstance(self.rule, Promised) else None
 
 
 def served_by_lag(messages: int, partitions: int) -> Served:

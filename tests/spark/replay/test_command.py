@@ -19,6 +19,7 @@ PARTITIONS, MEMBERS = 12, 3
 WAVE = (100 + 80 * np.sin(TWO_DAYS.at / 86_400 * 2 * np.pi)) / PARTITIONS
 """Messages/s: 20 to 180 in all partitions, read by three members that do 50 each."""
 LAG, REPLICAS = "kafka_consumergroup_lag", "kafka_consumergroup_replicas"
+REQUIRED = "kafka_consumergroup_required_replicas"
 
 
 def lag_of(group: str, *, topic: str = "orders", metric: str = LAG, average: str = "3000") -> Json:
@@ -64,7 +65,8 @@ def test_a_replay_says_what_was_and_what_would_have_been(place: Path, tmp_path: 
 
     assert (status, sorted(place.rglob("*"))) == (0, before)
     assert "The replay reproduces what happened. A member reads 50" in text
-    assert "With hpa.yaml from the start" in text
+    assert "With hpa.yaml from the start  " in text
+    assert result["hpa_max_wait_seconds"] is None
     assert (result["version"], result["minutes"], result["calibration"]["fits"]) == ("kafka-lag-replay/1", 2880, True)
     assert result["capacity"]["messages_per_second"] == pytest.approx(50, rel=0.02)
     assert result["with_hpa"]["wait_p95"] < 0.1 * result["calibration"]["observed"]["wait_p95"]
@@ -122,6 +124,22 @@ def test_a_number_of_replicas_by_the_lag_is_replayed_as_the_hpa_that_divides_the
         results.append(json.loads((tmp_path / "replay.json").read_text())["with_hpa"])
 
     assert results[1]["replica_hours"] == pytest.approx(results[0]["replica_hours"], rel=0.05)
+
+
+def test_a_replay_says_for_which_wait_the_number_was_computed_if_it_is_not_the_limit(
+    place: Path, tmp_path: Path
+) -> None:
+    file = hpa_file(tmp_path, lag_of("billing", metric=REQUIRED, average="1"))
+    promise = "# | rules:\n# |   - group: billing\n# |     topics: [orders]\n# |     objective: {maxWait: 90s}\n"
+    file.write_text(f"{promise}{file.read_text()}")
+    said = {}
+    for limit in ("2m", "90s"):
+        replayed(place, file, "--max-wait", limit, "--output", str(tmp_path))
+        text, result, page = ((tmp_path / f"replay.{kind}").read_text() for kind in ("txt", "json", "html"))
+        words = "With hpa.yaml from the start, for a wait of 1\u202fmin 30\u202fs"
+        said[limit] = (words in text, words in page, json.loads(result)["hpa_max_wait_seconds"])
+
+    assert said == {"2m": (True, True, 90), "90s": (False, False, 90)}
 
 
 def test_without_a_file_the_hpa_that_the_adapter_saw_last_is_replayed(place: Path, tmp_path: Path) -> None:
