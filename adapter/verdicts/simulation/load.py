@@ -103,10 +103,10 @@ class Curves:
         return times
 
 
-def arrived_in(curves: Messages, minutes: range, lanes: Indexes) -> Messages:
-    """Returns what arrived for each of some lanes (columns) in each of some minutes (rows). `curves`: as those of
-    `Curves`, of all lanes (columns)."""
-    arrived: Messages = np.diff(curves[minutes.start + 1 : minutes.stop + 2], axis=0).take(lanes, axis=1)
+def arrived_in(curves: Messages, minutes: range, load_of: Indexes) -> Messages:
+    """Returns what arrived for each lane (columns) in each of some minutes (rows). `curves`: as those of `Curves`, of
+    each load (rows); `load_of`: the load of each lane."""
+    arrived: Messages = np.diff(curves[:, minutes.start + 1 : minutes.stop + 2]).T.take(load_of, axis=1)
     return arrived
 
 

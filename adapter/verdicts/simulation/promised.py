@@ -59,7 +59,7 @@ class _AskedRecord(Need):
     """One group."""
 
     inflow: int
-    """The column of the curves of what arrives."""
+    """The row of the curves of what arrives."""
     quick_seconds: float
     """Over which a load that rises is seen."""
     flight_seconds: float

@@ -130,11 +130,9 @@ class _Replays:
         self._load_of = np.array([places[_key(lane)] for lane in lanes])
         curves = [Curves.of(lane.load, lane.consumers.width, lane.events) for lane in loads.values()]
         self._minutes = len(lanes[0].load.produced)
-        # One curve after another in memory, because most is done with one at a time.
-        self._inflows = Inflows(*(np.stack([getattr(of, name) for of in curves]).T for name in ("busiest", "others")))
+        self._inflows = Inflows(*(np.stack([getattr(of, name) for of in curves]) for name in ("busiest", "others")))
         self._curves = [
-            Curves(of.started, self._inflows.busiest[:, at], self._inflows.others[:, at])
-            for at, of in enumerate(curves)
+            Curves(of.started, self._inflows.busiest[at], self._inflows.others[at]) for at, of in enumerate(curves)
         ]
         weights = np.zeros((len(lanes), max(lane.consumers.width for lane in lanes)))
         for at, lane in enumerate(lanes):

@@ -96,7 +96,7 @@ class Stretch:
     inflows: Inflows
     """Of all minutes."""
     inflow_of: Indexes
-    """The column of `inflows` for each lane."""
+    """The row of `inflows` for each lane."""
 
     def begins(self, place: int) -> list[float]:
         """Returns the seconds at which the steps of a minute begin."""

@@ -52,7 +52,7 @@ class Views:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inflows:
-    """How much has arrived in groups (columns), in rows as `Curves` has them."""
+    """How much has arrived in groups (rows), in columns as `Curves` has them."""
 
     busiest: Messages
     """In the first partition."""
@@ -75,7 +75,7 @@ class Sight:
     """Of the plant."""
     inflows: Inflows
     groups: Indexes
-    """Columns of `inflows`."""
+    """Rows of `inflows`."""
     intervals: Seconds
     """Between two samples of each."""
     read: Messages
@@ -154,11 +154,11 @@ def rates_over(busiest: Messages, others: Messages, group: int, last: float, sec
     """Returns the messages per second that arrived over some seconds until the latest sample, in the first partition
     and in each other one of weight 1. `busiest` and `others`: those of `Inflows`."""
     first, of_busiest, of_others = max(last - seconds, 0.0), 0.0, 0.0
-    for minute in range(int(first / MINUTE), min(int(last / MINUTE) + 1, len(busiest) - 2)):
+    for minute in range(int(first / MINUTE), min(int(last / MINUTE) + 1, busiest.shape[1] - 2)):
         begin = minute * MINUTE
         share = max(min(last, begin + MINUTE) - max(first, begin), 0.0) / MINUTE
-        of_busiest += (busiest[minute + 2, group] - busiest[minute + 1, group]) * share
-        of_others += (others[minute + 2, group] - others[minute + 1, group]) * share
+        of_busiest += (busiest[group, minute + 2] - busiest[group, minute + 1]) * share
+        of_others += (others[group, minute + 2] - others[group, minute + 1]) * share
     over = max(last - first, 1.0)
     return of_busiest / over, of_others / over
 
