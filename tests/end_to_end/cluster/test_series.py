@@ -57,7 +57,7 @@ def scraped(
             _job("secure", running.port, PATH) | secure,
         ]
         wait_until(running.is_ready, "the adapter to be ready", SECONDS, alive=[running.process])
-        wait_until(lambda: b'group="ledger"' in running.get_plain(PATH)[1], "the groups to be read", SECONDS)
+        wait_until(lambda: has_own_series(running), "the groups to be read", SECONDS)
         with prometheus(rig_home / "prometheus", jobs, shipped_alerts(home)) as scraping:
             yield running, scraping
 
@@ -193,13 +193,18 @@ def without_data(scraping: Prometheus, queries: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def changed(running: Adapter, **series: str) -> Iterator[None]:
-    """Runs it with other series, which it takes over while it runs."""
+    """Runs it with other series, which it takes over while it runs; afterwards with the former ones again."""
     before = running.settings.read_text()
     running.settings.write_text(yaml.safe_dump(yaml.safe_load(before) | {"series": series}))
     try:
         yield
     finally:
         running.settings.write_text(before)
+        wait_until(lambda: has_own_series(running), "the series of before", SECONDS)
+
+
+def has_own_series(running: Adapter) -> bool:
+    return re.search(rb'[{,]group="ledger"', running.get_plain(PATH)[1]) is not None
 
 
 def test_in_kafka_exporters_dialect_every_query_of_its_dashboard_returns_data(
