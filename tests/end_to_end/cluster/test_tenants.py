@@ -53,7 +53,7 @@ def test_a_namespace_reads_its_own_groups_and_no_others(
     # Groups of other tests may be in a state in which no collector can read them.
     collection = {"interval": "1s", "maxAge": "60s", "groups": {"include": ["ledger", "mail"]}}
     settings = {**groups_to_read.settings(one_broker), "collection": collection, "rules": RULES}
-    with changed_settings(adapter, settings) as change:
+    with changed_settings(control_plane, adapter, settings) as change:
         wait_until(
             lambda: reader.status(PAYMENTS, LAG, "group=mail") == 404, "the settings to take effect", WAIT_SECONDS
         )
@@ -128,8 +128,8 @@ class Change:
 
 
 @contextlib.contextmanager
-def changed_settings(adapter: Adapter, settings: Mapping[str, Any]) -> Iterator[Change]:
-    """The shared adapter's; afterwards the former ones are in force again."""
+def changed_settings(plane: ControlPlane, adapter: Adapter, settings: Mapping[str, Any]) -> Iterator[Change]:
+    """The shared adapter's; afterwards the former ones are in force again, and all of its groups have been read."""
     before, change, taken_over = adapter.settings.read_text(), Change(adapter.settings), _taken_over(adapter)
     change(settings)
     try:
@@ -138,6 +138,7 @@ def changed_settings(adapter: Adapter, settings: Mapping[str, Any]) -> Iterator[
         change.write(before)
         # A change is counted a moment after it has taken effect, so the last one may not have been counted yet.
         wait_until(lambda: _taken_over(adapter) == taken_over + change.written, "the former settings", WAIT_SECONDS)
+        groups_to_read.wait_until_read(plane)
 
 
 def _taken_over(adapter: Adapter) -> float:
