@@ -25,6 +25,7 @@ HERE = "0.0.0.0"
 POD = "adapter-0"
 MERGE = "application/merge-patch+json"
 SECONDS = 120.0
+CA = "requestheader-client-ca-file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def found(stage: Stage) -> list[Check]:
 def publish(plane: ControlPlane, authority: Path) -> None:
     """Writes the CA as kube-apiserver writes its own."""
     data = {
-        "requestheader-client-ca-file": authority.read_text(),
+        CA: authority.read_text(),
         "requestheader-allowed-names": json.dumps([FRONT_PROXY]),
         "requestheader-username-headers": json.dumps(["X-Remote-User"]),
         "requestheader-group-headers": json.dumps(["X-Remote-Group"]),
@@ -97,7 +98,9 @@ def publish(plane: ControlPlane, authority: Path) -> None:
 
 
 def test_a_front_proxy_without_a_published_ca_is_found(stage: Stage) -> None:
-    missing = "requestheader-client-ca-file is missing, so no front proxy can be recognised"
+    missing = f"{CA} is missing, so no front proxy can be recognised"
+    stage.plane.ask("PATCH", CONFIG_MAP, {"data": {CA: None}}, content_type=MERGE)  # that of another test
+    say_ready(stage.plane, "False")
     lacking = wait_for(partial(found, stage), lambda broken: "KLA409" in broken, "the pod to be not ready")
 
     assert lacking["KLA405"] == missing
@@ -125,10 +128,9 @@ def test_with_the_right_ca_all_is_well(stage: Stage) -> None:
 
 def test_a_service_that_selects_no_pod_is_found(stage: Stage) -> None:
     only = pod(stage.adapter.port)
+    said = "there is no pod that it selects"
     stage.plane.delete([only])
     try:
-        lacking = wait_for(partial(found, stage), lambda broken: "KLA409" in broken, "the pod to be gone")
+        wait_for(partial(found, stage), lambda broken: broken.get("KLA409") == said, "the pod to be gone")
     finally:
         stage.plane.apply([only])
-
-    assert lacking["KLA409"] == "there is no pod that it selects"
