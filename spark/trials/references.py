@@ -95,18 +95,18 @@ def foreseen(minutes: Minutes, consumers: Consumers) -> Counts:
     for members in range(width - 1, 0, -1):
         needed[produced * _largest_share(minutes, consumers, members) <= able] = members
     largest = _largest_share(minutes, consumers, width)
-    # Of the lag, what came since the last commit has been read.
-    read = produced[0] * (consumers.commit_seconds + consumers.interval_seconds) if len(minutes) else 0.0
-    waiting = max(0.0, load_of(minutes).lag - read)
-    needed[_is_behind(able - produced * largest, waiting * largest)] = width
+    # Of the lag, which is that of the first known minute, what came since the last commit has been read.
+    first = produced[minutes.is_known][:1].sum()
+    waiting = max(0.0, load_of(minutes).lag - first * (consumers.commit_seconds + consumers.interval_seconds))
+    needed[_is_behind(able - produced * largest, waiting * largest[:1])] = width
     return np.maximum(needed, np.append(needed[1:], needed[-1:]))
 
 
 def _is_behind(spare: Floats, waiting: Floats) -> Flags:
     """Whether messages wait at the beginning of each minute, if there are as many members as partitions all the time.
     `spare`: what the busiest member could read beside what it gets, in messages per second. `waiting`: the messages for
-    it that wait, of which the first minute's are taken."""
-    total = np.cumsum(np.append(waiting[:1], -60 * spare))[:-1]
+    it that wait at the beginning of the first minute."""
+    total = np.cumsum(np.append(waiting, -60 * spare))[:-1]
     is_behind: Flags = total - np.minimum.accumulate(np.minimum(total, 0.0)) >= 1
     return is_behind
 

@@ -60,6 +60,14 @@ def test_the_oracle_reads_what_waited_at_the_beginning_of_the_range() -> None:
     assert foreseen(even, CONSUMERS).max() < 12
 
 
+def test_the_oracle_takes_messages_on_their_way_in_the_first_known_minute_for_read() -> None:
+    """100/s arrive, and commits and samples may be 15 s old."""
+    unknown = np.where(DAY < 5, np.nan, 1.0)
+    begun = replace(WAVE, produced=6000.0 * unknown, lag=1000.0 * unknown, skew=np.full(720, 1 / 12))
+
+    assert foreseen(begun, CONSUMERS).max() < 12
+
+
 def test_the_oracle_takes_a_topic_that_gets_nothing_for_what_it_is() -> None:
     """Three members of eight partitions have two busy ones each, although two of them have a quiet one besides."""
     both = Consumers(50.0, (6, 2), Assignor.RANGE)
