@@ -1,6 +1,6 @@
 """Pure: trouble in a group that its history shows. One rule a function; each gives a `Finding` or nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -21,6 +21,8 @@ from spark.figures.periods import between, last_hours, time_of
 from spark.tables.layout import HOUR
 
 Rule = Callable[[Group, Load], Finding | None]
+_StillTopic = tuple[str, int, Still]
+"""A topic's name, the number of its partitions, and what stands still of it."""
 RECENT_HOURS = 24
 
 
@@ -39,7 +41,7 @@ def stuck(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
         return _stuck_as_a_whole(group, zone)
     newest = time_of(_at_work(group).start[-1])
     now = [each for each in standing_still if each[2].until > newest]
-    stills = now or standing_still
+    stills = now or _last_of(standing_still)
     first = min((still for *_, still in stills), key=lambda still: still.since)
     until = max(still.until for *_, still in stills)
     what = named([_partitions(*it) for it in stills])
@@ -59,6 +61,12 @@ def stuck(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
         ),
         zone,
     )
+
+
+def _last_of(over: Sequence[_StillTopic]) -> list[_StillTopic]:
+    """What stood still at the same time as the last of these: others were incidents of their own."""
+    *_, last = max(over, key=lambda each: each[2].until)
+    return [each for each in over if each[2].until > last.since]
 
 
 def _stuck_as_a_whole(group: Group, zone: ZoneInfo) -> Finding | None:

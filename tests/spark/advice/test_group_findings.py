@@ -188,6 +188,23 @@ def test_less_than_a_day_is_not_called_one() -> None:
     assert "messages of the last 6 hours were" in found.words
 
 
+def test_of_topics_that_stood_still_one_after_another_the_last_one_is_told() -> None:
+    def stood_still(name: str, first: int, last: int) -> TopicFigures:
+        since, until = (MONDAY + timedelta(hours=at) for at in (first, last))
+        return dataclasses.replace(topic(name), still=Still(1, (3,), since, True, until, 900, ()))
+
+    apart, together_with = (
+        finding(group("billing", stood_still("orders", 2, 4), stood_still("returns", since, 22)), "stuck")
+        for since in (20, 3)
+    )
+
+    assert apart is not None
+    assert together_with is not None
+    assert (apart.subject, apart.since) == ("partition 3 of returns", MONDAY + timedelta(hours=20))
+    assert together_with.subject == "partition 3 of orders, partition 3 of returns"
+    assert together_with.since == MONDAY + timedelta(hours=2)
+
+
 @pytest.mark.parametrize("events", ["rewinds", "skips", "recreations"])
 def test_what_happened_more_than_a_week_ago_is_noted_and_not_watched(events: str) -> None:
     """In the second hour of eight days; then once more on the last."""
