@@ -78,16 +78,18 @@ def lag_without_members(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | N
     is_over, is_exact = not bool(alone[-1]), since > begin_of(group)
     number, in_last = int(alone.sum()), int(np.count_nonzero(last))
     waiting = f"while messages waited, {formatting.count(round(float(hours.lag_max[last][-1])))} at the end."
+    past = f"{over(since, until, zone, is_exact=is_exact)} the group had no member"
+    still = f"The group has had no member {lasting(since, until, zone, is_exact=is_exact)}"
+    if in_last * HOUR < until - since:
+        whole = formatting.plural((until - since) // HOUR, "hour")
+        past += f" in {in_last} of these hours"
+        still = f"The group had no member in {in_last} of the {whole} since {or_earlier(since, begin_of(group), zone)}"
     had_members = bool(np.nanmax(hours.members_max) > 0)
     return Finding(
         Verdict.LAG_WITHOUT_MEMBERS,
         severity_of_past(group, until) if is_over else Severity.URGENT,
         f"{'There was' if is_over else 'There has been'} no member for {formatting.plural(in_last, 'hour')}",
-        (
-            f"{over(since, until, zone, is_exact=is_exact)} the group had no member {waiting}"
-            if is_over
-            else f"The group has had no member {lasting(since, until, zone, is_exact=is_exact)}, {waiting}"
-        )
+        (f"{past} {waiting}" if is_over else f"{still}, {waiting}")
         + (f" There were {formatting.plural(number, 'such hour')} in all." if number > in_last else ""),
         "Start its consumers." if had_members and not is_over else None,
         is_cause=end_of(group) - until < RECENT,

@@ -80,3 +80,20 @@ def test_the_last_stretch_without_members_is_told_and_all_of_them_are_counted() 
         "The group has had no member since Tue 2026-06-02 22:00, 2\u202fh, while messages waited, 1\u202f000 at the "
         "end. There were 7 such hours in all."
     )
+
+
+@pytest.mark.parametrize(
+    ("places", "words"),
+    [
+        ([40, 41, 44, 47], "The group had no member in 4 of the 8 hours since Tue 2026-06-02 16:00, while messages "),
+        ([20, 21, 24], " the group had no member in 3 of these hours while messages waited, 1\u202f000 at the end."),
+    ],
+    ids=["still", "over"],
+)
+def test_members_that_came_back_for_an_hour_were_there(places: list[int], words: str) -> None:
+    alone = group("billing", topic(of=hours(48, lag=lambda _: 500.0)))
+    alone.hours.members_max[places] = 0
+    said = lag_without_members(alone, load_of(alone), zone=UTC)
+
+    assert said is not None
+    assert words in said.words
