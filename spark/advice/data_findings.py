@@ -32,7 +32,12 @@ def findings_of(group: Group, load: Load, zone: ZoneInfo) -> tuple[Finding, ...]
     rules: tuple[Rule, ...] = (*(partial(rule, zone=zone) for rule in RULES_WITH_TIMES), *RULES)
     findings = [finding for rule in rules if (finding := rule(group, load)) is not None]
     explained = explained_by([Verdict(finding.code) for finding in findings if finding.is_cause])
-    return tuple(sorted((it for it in findings if it.code not in explained), key=lambda finding: -finding.severity))
+    return tuple(sorted((it for it in findings if it.code not in explained), key=_urgency))
+
+
+def _urgency(finding: Finding) -> tuple[int, bool]:
+    """Of what is worth watching, what goes on comes before what is over, since many people read only the first."""
+    return -finding.severity, finding.severity > Severity.NOTE and finding.is_hindsight
 
 
 def nothing_known(group: Group, _: Load) -> Finding | None:

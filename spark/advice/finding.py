@@ -38,7 +38,7 @@ class Finding:
     is_cause: bool = False
     """Whether it explains what follows from it at the end of the range, which is then no finding of its own."""
     since: datetime | None = None
-    """When it began, or the beginning of what was seen of it; None: it is no incident (`OF_THE_RANGE`)."""
+    """When it began, or the beginning of what was seen of it or is compared; None: it is true of the whole range."""
     until: datetime | None = None
     """When it ended; None: it still goes on, or is no incident."""
     may_return: bool = False
@@ -56,6 +56,11 @@ class Finding:
     def is_incident(self) -> bool:
         """Whether it has a beginning, and an end or none yet."""
         return self.code not in OF_THE_RANGE
+
+    @property
+    def is_hindsight(self) -> bool:
+        """Whether nothing is to be done about it now. An event that nobody meant may come again."""
+        return self.is_over and self.code not in EVENTS
 
     @property
     def state(self) -> str:

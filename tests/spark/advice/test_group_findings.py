@@ -237,6 +237,19 @@ def test_the_worst_comes_first() -> None:
     assert severities[0] is Severity.URGENT
 
 
+def test_of_what_is_worth_watching_what_goes_on_comes_before_what_is_over() -> None:
+    """It stood still on its first day, of three; a partition is hot on all of them."""
+    of = changed(hours(72, lag=lambda hour: 500.0 if hour < 6 else 0.0), skew=0.9)
+    of.consumed[:6] = 0
+    stuck_and_hot, rewound = read(of), dataclasses.replace(of, rewinds=np.full(72, 1.0))
+    found = [[(it.code, it.state) for it in advice_for(each).findings] for each in (stuck_and_hot, read(rewound))]
+
+    assert found == [
+        [("hot_partition", "still"), ("stuck", "over")],
+        [("hot_partition", "still"), ("rewinds", "over"), ("stuck", "over")],
+    ]
+
+
 def test_hours_of_a_planned_pause_are_no_trouble() -> None:
     """Nobody reads on Monday, the first of the two days; on Tuesday all is well."""
     of = hours(48, lag=lambda hour: 900.0 if hour < 24 else 0.0)
