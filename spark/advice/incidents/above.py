@@ -29,6 +29,7 @@ from spark.figures.model import Above, Group, Periods, TopicFigures
 from spark.figures.newest import begin_of
 from spark.figures.periods import between
 
+PAST = "Lag above its threshold in the past"
 LONG_SECONDS = 3600.0
 """An episode that is said although such time is seldom."""
 
@@ -63,7 +64,7 @@ def _above(group: Group, topics: Sequence[TopicFigures], zone: ZoneInfo, *, is_s
     finding = Finding(
         Verdict.ABOVE_THRESHOLD,
         Severity.NOTE if is_seldom else Severity.WATCH,
-        "Lag above its threshold in the past" if is_over else brief,
+        PAST if is_over else brief,
         _in_words(above, spells, _lag_of(topic, others), zone),
         since=above.first_from or begin_of(group),
         subject=named([topic.name, *(other.name for other in others if _is_over(other) is is_over)]),
@@ -140,17 +141,19 @@ def _above_threshold_at_work(group: Group, zone: ZoneInfo) -> Finding | None:
     late.sort(key=lambda each: (each[2].is_over, -each[1]))
     (worst, share, spells), *others = late
     lag, first = _lag_of(worst, others), formatting.moment(spells.first, zone)
-    above = f"above {formatting.plural(worst.above.threshold, 'message')} in {formatting.share(share)} of the hours"
+    was_above = (
+        f"the median {lag} was above {formatting.plural(worst.above.threshold, 'message')} in "
+        f"{formatting.share(share)} of the hours, first on {first}."
+    )
     words = (
-        f"Over since {formatting.moment(spells.last, zone)}: from {first} until then, outside of planned pauses, the "
-        f"median {lag} was {above} that were seen."
+        f"Over since {formatting.moment(spells.last, zone)}: outside of planned pauses, {was_above}"
         if spells.is_over
-        else f"Outside of planned pauses, the median {lag} was {above}, first on {first}."
+        else f"Outside of planned pauses, {was_above}"
     )
     finding = Finding(
         Verdict.ABOVE_THRESHOLD,
         Severity.WATCH,
-        f"Lag above its threshold in {formatting.share(share)} of the hours",
+        PAST if spells.is_over else f"Lag above its threshold in {formatting.share(share)} of the hours",
         words,
         since=spells.first,
         subject=named([topic.name for topic, *_ in late]),

@@ -109,6 +109,20 @@ def test_with_planned_pauses_every_topic_that_is_late_is_named_by_its_hours() ->
     )
 
 
+def test_with_planned_pauses_the_share_of_what_is_over_is_that_of_all_hours() -> None:
+    """Twelve hours of six days, the last of which is a planned pause."""
+    of = topic(of=hours(DAYS * 24, lag=lambda hour: 900.0 if 24 <= hour < 36 else 10.0))
+    pause = Pause(frozenset({5}), timedelta(0), timedelta(days=1), UTC)
+    said = found(dataclasses.replace(group("billing", of), agreement=Agreement(pauses=(pause,))))
+
+    assert said is not None
+    assert (said.brief, said.since) == ("Lag above its threshold in the past", MONDAY + timedelta(days=1))
+    assert said.words == (
+        "Over since Tue 2026-06-02 12:00: outside of planned pauses, the median lag was above 600 messages in "
+        "10\u202f% of the hours, first on Tue 2026-06-02 00:00."
+    )
+
+
 @pytest.mark.parametrize(("longest", "is_said"), [(2.0, True), (0.9, False)])
 def test_a_lag_that_is_seldom_above_is_noted_if_it_lasted_an_hour(longest: float, is_said: bool) -> None:  # noqa: FBT001
     said = found(of(above(3, last_until=140, longest=longest)))
