@@ -171,24 +171,39 @@ def _line(peaks: Floats, days: Ints, *, is_exponential: bool) -> tuple[float, fl
 def _outlook(trend: Trend | None, load: Load, end: datetime, zone: ZoneInfo) -> tuple[str, float]:
     """In words, and in how many days what there is runs out."""
     if trend is None:
-        return "The history has fewer than ten days, so no date can be given.", math.inf
+        too_few = "The history has fewer than ten days on which anything was produced and most hours were seen"
+        return f"{too_few}, so no date can be given.", math.inf
+    if not load.per_member > 0:
+        return "What a member can do is not known, so no date can be given.", math.inf
     tried = _tried(trend)
     if not trend.is_proven:
         return f"No date can be given: {tried[0].lower()}{tried[1:]}", math.inf
-    members = load.members_max or 0
-    limits = [("members", members)] if members < load.most_members else []
-    limits.append(("partitions, with a member for each,", load.most_members))
-    days = {name: trend.reaches(number * load.per_member) for name, number in limits if number and load.per_member > 0}
+    limits = _limits(load)
+    days = {name: trend.reaches(number * load.per_member) for name, number in limits.items()}
     known = "" if load.advised is not None else ", the most that a member was seen to do"
     told = [
-        f"its {number} {name} {_spent(load) if days[name] < 1 else _enough_until(end, days[name], zone)}"
-        for name, number in limits
-        if days.get(name, math.inf) <= FURTHEST_DAYS
+        f"{name} {_spent(load, number) if days[name] < 1 else _enough_until(end, days[name], zone, number)}"
+        for name, number in limits.items()
+        if days[name] <= FURTHEST_DAYS
     ]
     if not told:
         return f"At this pace its partitions are enough for eight weeks and more. {tried}", math.inf
     said = f"At this pace {' and '.join(told)}, at {formatting.rate(load.per_member)} a member{known}. {tried}"
     return said, min(days.values())
+
+
+def _limits(load: Load) -> dict[str, int]:
+    """The members that there were, and those that can have a partition."""
+    members, most = load.members_max or 0, load.most_members
+    limits: dict[str, int] = {}
+    if 0 < members < most:
+        limits["its only member" if members == 1 else f"its {members} members"] = members
+    if most == load.partitions:
+        limits["its only partition" if most == 1 else f"its {most} partitions, with a member for each,"] = most
+    else:
+        can = f"the {most} members that can" if most > 1 else "the only member that can"
+        limits[f"{can} have a partition"] = most
+    return limits
 
 
 def _tried(trend: Trend) -> str:
@@ -206,10 +221,14 @@ def _tried(trend: Trend) -> str:
     )
 
 
-def _spent(load: Load) -> str:
+def _spent(load: Load, number: int) -> str:
     """Without a capacity, a member may do more than was seen."""
-    return "are no longer enough" if load.advised is not None else "may no longer be enough"
+    return f"{_are(number)} no longer enough" if load.advised is not None else "may no longer be enough"
 
 
-def _enough_until(end: datetime, days: float, zone: ZoneInfo) -> str:
-    return f"are enough until {(end + timedelta(days=days)).astimezone(zone):%a %Y-%m-%d}"
+def _enough_until(end: datetime, days: float, zone: ZoneInfo, number: int) -> str:
+    return f"{_are(number)} enough until {(end + timedelta(days=days)).astimezone(zone):%a %Y-%m-%d}"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"

@@ -9,6 +9,7 @@ import pytest
 from spark.advice.demand import load_of
 from spark.advice.finding import Finding, Severity
 from spark.advice.incidents.growth import daily_peaks, growth, trend_of, week_on_week
+from spark.figures.model import Periods
 from spark.figures.periods import between
 from tests.support.history.report_groups import group, hours, saturated, topic
 
@@ -44,7 +45,10 @@ def test_a_load_of_one_day_each_week_may_grow() -> None:
     said = growth(mondays, load_of(mondays), zone=UTC)
 
     assert said is not None
-    assert said.words.startswith("Production grows: 2 times that of the same hours a week before.")
+    assert said.words == (
+        "Production grows: 2 times that of the same hours a week before. The history has fewer than ten days on which "
+        "anything was produced and most hours were seen, so no date can be given."
+    )
 
 
 def test_growth_says_when_members_and_partitions_run_out() -> None:
@@ -60,6 +64,37 @@ def test_growth_says_when_members_and_partitions_run_out() -> None:
         " In the last week, a forecast made in the same way from the days before it was <\u202f0.1\u202f% off "
         "(median of 7 days)."
     )
+
+
+@pytest.mark.parametrize(
+    ("partitions", "members", "words"),
+    [
+        ([4], 1, "At this pace its only member is no longer enough and its 4 partitions, with a member for each, "),
+        ([1], 1, "At this pace its only partition is no longer enough, at "),
+        ([4, 2], 4, "At this pace the 4 members that can have a partition are enough until "),
+    ],
+)
+def test_what_runs_out_is_named_by_how_many_members_can_have_a_partition(
+    partitions: list[int], members: int, words: str
+) -> None:
+    def of(number: int) -> Periods:
+        return hours(WEEKS, lambda hour: 10 * 1.1 ** (hour // 24), partitions=number, members_max=members)
+
+    topics = [topic(str(number), of(number)) for number in partitions]
+    grown = replace(group("billing", *topics, capacity=saturated(60, 20.0)), is_spread=False)
+    said = growth(grown, load_of(grown), zone=UTC)
+
+    assert said is not None
+    assert words in said.words
+
+
+def test_no_date_is_told_where_no_member_was_seen_to_do_anything() -> None:
+    of = replace(hours(WEEKS, lambda hour: 10 * 1.1 ** (hour // 24)), consumed=np.zeros(WEEKS))
+    unread = group("billing", topic(of=of))
+    said = growth(unread, load_of(unread), zone=UTC)
+
+    assert said is not None
+    assert said.words.endswith(" What a member can do is not known, so no date can be given.")
 
 
 def test_growth_that_partitions_bear_for_months_is_noted() -> None:
