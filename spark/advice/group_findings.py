@@ -1,7 +1,7 @@
 """Pure: trouble in a group that its history shows. One rule a function; each gives a `Finding` or nothing."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -203,7 +203,11 @@ def _happened(group: Group, events: str) -> Happened | None:
         return None
     of_hours = Happened(len(hours), *(time_of(group.hours.start[hours[at]]) for at in (0, -1)))
     seen = group.happened.get(events)
-    return of_hours if seen is None else replace(of_hours, number=max(seen.number, len(hours)), last=seen.last)
+    if seen is None:
+        return of_hours
+    first = seen.first if seen.first < of_hours.first + HOUR else of_hours.first
+    number = max(seen.number, len(hours))
+    return Happened(number, first, seen.last if number > 1 else first)
 
 
 def _events(code: str, brief: str, words: str, group: Group, zone: ZoneInfo) -> Finding | None:

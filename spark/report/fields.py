@@ -122,8 +122,9 @@ def since_of(standing: Standing, zone: ZoneInfo) -> str:
     finding = standing.attention
     if finding is None or finding.since is None:
         return ""
-    until = f" (until {formatting.moment(finding.until, zone)})" if finding.until else ""
-    return formatting.moment(finding.since, zone) + until
+    if finding.until is None or finding.until == finding.since:
+        return formatting.moment(finding.since, zone)
+    return f"{formatting.moment(finding.since, zone)} (until {formatting.moment(finding.until, zone)})"
 
 
 def _lag_now(standing: Standing, data: ReportData) -> str:

@@ -113,6 +113,8 @@ def _lasted(standing: Standing, now: datetime) -> str:
         return "nothing needs attention"
     if finding.since is None:
         return "true of the whole range"
+    if finding.until == finding.since:
+        return "it happened once"
     until = finding.until or (now if finding.code == ENDED else end_of(standing.group))
     return f"{'it lasted' if finding.until else 'for'} {formatting.duration((until - finding.since).total_seconds())}"
 

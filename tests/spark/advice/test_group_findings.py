@@ -12,6 +12,7 @@ from spark.advice.demand import load_of
 from spark.advice.finding import Severity
 from spark.advice.incidents.above import above_threshold
 from spark.figures.agreement import Agreement, Pause
+from spark.figures.incidents import Happened
 from spark.figures.model import Above, Group, Lag, Pace, Periods, Still, Times, TopicFigures
 from spark.figures.periods import between
 from tests.support.history.advised_groups import advice_for, changed, finding, read
@@ -217,6 +218,32 @@ def test_what_happened_more_than_a_week_ago_is_noted_and_not_watched(events: str
     assert old is not None
     assert new is not None
     assert (old.severity, new.severity) == (Severity.NOTE, Severity.WATCH)
+
+
+@pytest.mark.parametrize(
+    ("events", "seen", "when"),
+    [
+        ([5], (1, 5.25, 5.25), "on Mon 2026-06-01 05:15"),
+        ([5], (1, 5.25, 5.27), "on Mon 2026-06-01 05:15"),
+        ([5, 8], (2, 5.25, 8.5), "2 times, first on Mon 2026-06-01 05:15, last on Mon 2026-06-01 08:30"),
+        ([5, 8], (1, 8.5, 8.5), "2 times, first on Mon 2026-06-01 05:00, last on Mon 2026-06-01 08:30"),
+    ],
+    ids=["once", "once, in two samples", "twice", "samples of the first are gone"],
+)
+def test_an_event_is_said_to_have_been_when_its_samples_show_it(
+    events: list[int], seen: tuple[int, float, float], when: str
+) -> None:
+    of = changed(hours(), rewinds=0.0)
+    of.rewinds[events] = 1
+    number, first, last = seen
+    happened = Happened(number, MONDAY + timedelta(hours=first), MONDAY + timedelta(hours=last))
+    found = finding(read(of, happened={"rewinds": happened}), "rewinds")
+
+    assert found is not None
+    assert found.words.startswith(f"Commits went backward {when}: ")
+    assert found.since is not None
+    assert found.until is not None
+    assert all(f"{at:%H:%M}" in when for at in (found.since, found.until))
 
 
 def test_a_threshold_of_one_message_is_said_as_one() -> None:
