@@ -23,13 +23,13 @@ def unread_topic(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
     names = named([name for name, _ in unread])
     produced, waiting = (sum(getattr(it, name) for _, it in unread) for name in ("produced", "lag"))
     was_read = any(it.was_read for _, it in unread)
-    when = lasting(first.since, end_of(group), zone)
+    when = lasting(first.since, end_of(group), zone, is_exact=first.was_read)
     return Finding(
         Verdict.UNREAD_TOPIC,
         Severity.URGENT if was_read and produced else Severity.WATCH if produced else Severity.NOTE,
         f"No member reads {names}",
-        f"No member has read {names} {when}{'' if was_read else ' or longer'}, although members read other topics of "
-        f"the group; {_messages(waiting, 'wait') if waiting else _messages(produced, 'arrived')} there.",
+        f"No member has read {names} {when}, although members read other topics of the group; "
+        f"{_messages(waiting, 'wait') if waiting else _messages(produced, 'arrived')} there.",
         since=first.since,
         subject=names,
         evidence="the assignment at the end of each hour, and the last commit",
