@@ -10,7 +10,7 @@ import numpy as np
 from adapter.verdicts.causes import Verdict
 from spark.advice.demand import Load, keeps_up, well_covered
 from spark.advice.finding import RECREATIONS, RESETS, REWINDS, SKIPS, Finding, Severity
-from spark.advice.incidents.times import WORTH_WATCHING, severity_of_past
+from spark.advice.incidents.times import WORTH_WATCHING, explains_now, severity_of_past
 from spark.advice.incidents.words import lasting, named, or_earlier, over, some_of
 from spark.advice.relief import relief
 from spark.figures import formatting
@@ -111,7 +111,7 @@ def _stuck(group: Group, it: _Stuck, zone: ZoneInfo) -> Finding:
             f"{lasting(it.since, it.until, zone, is_exact=it.is_exact)}, {but} The cause may also be work that takes "
             "longer than max.poll.interval.ms."
         ),
-        is_cause=not it.is_over or _is_recent(group, it.until),
+        is_cause=not it.is_over or explains_now(group, it.until),
         since=it.since,
         until=it.until if it.is_over else None,
         subject=it.what,
@@ -142,11 +142,6 @@ def _has_reader(group: Group, still: Still) -> bool:
         hours = between(hours, hours.start >= as_column(still.since))
     last = last_hours(between(hours, overlap(hours.start, still.since, still.until)), 1)
     return bool(np.where(np.isnan(last.members_max), last.consumed > 0, last.members_max > 0).any())
-
-
-def _is_recent(group: Group, until: datetime) -> bool:
-    """Whether the last day was disturbed by what ended then; the day before a planned pause, if it ends with one."""
-    return until > time_of(_at_work(group).start[-1]) + HOUR * (1 - RECENT_HOURS)
 
 
 def falling_behind(group: Group, load: Load, *, zone: ZoneInfo) -> Finding | None:

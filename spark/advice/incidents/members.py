@@ -7,7 +7,7 @@ import numpy as np
 from adapter.verdicts.causes import Verdict
 from spark.advice.demand import Load
 from spark.advice.finding import Finding, Severity
-from spark.advice.incidents.times import ONE_INCIDENT_HOURS, RECENT, last_stretch, severity_of_past
+from spark.advice.incidents.times import ONE_INCIDENT_HOURS, explains_now, last_stretch, severity_of_past
 from spark.advice.incidents.words import lasting, or_earlier, over
 from spark.figures import formatting
 from spark.figures.incidents import MemberHours
@@ -47,7 +47,7 @@ def unsteady_members(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None
             if is_over
             else f"Members have been coming and going {lasting(since, end, zone, is_exact=is_exact)}: {changes}."
         ),
-        is_cause=end - until < RECENT,
+        is_cause=not is_over or explains_now(group, until),
         since=since,
         until=until if is_over else None,
         evidence=f"{formatting.plural(int(np.count_nonzero(last)), 'hour')}",
@@ -92,7 +92,7 @@ def lag_without_members(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | N
         (f"{past} {waiting}" if is_over else f"{still}, {waiting}")
         + (f" There were {formatting.plural(number, 'such hour')} in all." if number > in_last else ""),
         "Start its consumers." if had_members and not is_over else None,
-        is_cause=end_of(group) - until < RECENT,
+        is_cause=not is_over or explains_now(group, until),
         since=since,
         until=until if is_over else None,
         evidence=f"{formatting.plural(number, 'hour')} with a lag and without a member",

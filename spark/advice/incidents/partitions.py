@@ -7,7 +7,7 @@ from adapter.verdicts.causes import Verdict
 from spark.advice.demand import Load
 from spark.advice.finding import Finding, Severity
 from spark.advice.incidents.spells import slow_of
-from spark.advice.incidents.times import RECENT, severity_of_past
+from spark.advice.incidents.times import explains_now, severity_of_past
 from spark.advice.incidents.words import lasting, listed, named, or_earlier, over, some_of
 from spark.figures import formatting
 from spark.figures.incidents import SlowPartitions
@@ -65,7 +65,7 @@ def slow_partition(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
         None
         if is_one or is_over
         else "Look at these partitions' messages, and at who reads them; more replicas do not help.",
-        is_cause=end - worst.until < RECENT,
+        is_cause=not is_over or explains_now(group, worst.until),
         since=worst.since,
         until=worst.until if is_over else None,
         subject=which,

@@ -339,6 +339,23 @@ def test_what_was_stuck_on_the_day_before_a_planned_pause_explains_that_the_grou
     assert "falling_behind" not in found
 
 
+@pytest.mark.parametrize("members", [0, 2], ids=["lag_without_members", "stuck"])
+@pytest.mark.parametrize(("consumed_since", "is_behind"), [(18_000.0, True), (36_000.0, False), (72_000.0, False)])
+def test_what_is_over_does_not_hide_that_the_group_has_fallen_further_behind_since(
+    members: int,
+    consumed_since: float,
+    *,
+    is_behind: bool,
+) -> None:
+    """Nothing was read in the first half of the last day; 36,000 messages are produced in an hour."""
+    of = hours(48, lag=lambda hour: 36_000.0 * min(max(hour - 23, 0), 12))
+    of.consumed[24:36], of.members_max[24:36], of.consumed[36:] = 0, members, consumed_since
+    found = [(it.severity.word, it.code, it.state) for it in advice_for(read(of)).findings]
+    over = ("watch", "stuck" if members else "lag_without_members", "over")
+
+    assert found == ([("act now", "falling_behind", "still"), over] if is_behind else [over])
+
+
 def test_a_group_that_is_always_in_a_planned_pause_is_not_stuck() -> None:
     pause = Pause(frozenset(range(7)), timedelta(0), timedelta(days=1), ZoneInfo("UTC"))
     resting = read(hours(48, members_max=0))
