@@ -110,7 +110,8 @@ def advised(draft: Draft, tried: Sequence[Tried], trial: Trial | Untried) -> Adv
     todays = _enough_today(tried, trial, math.inf if place is None else NEARLY * trial.candidates[place].replica_hours)
     if todays is not None:
         why = _why_todays(draft, tried[todays], trial.candidates[todays])
-        return _refused(draft, why, _compared(tried, trial, None))
+        refused = _refused(draft, why, _compared(tried, trial, None))
+        return replace(refused, findings=_asking(draft.findings, f"Keep {tried[todays].name}: see why below."))
     if place is None:
         best = max(trial.candidates[at].kept_share for at in able)
         return _refused(draft, _why_none(draft, len(able), best), _compared(tried, trial, None))

@@ -237,6 +237,14 @@ def test_an_hpa_of_today_that_keeps_the_wait_for_as_little_is_kept(cost: float) 
     assert not any(line.is_recommended for line in (*advice.replayed.lines, *advice.replayed.others))
 
 
+def test_a_lag_above_its_threshold_asks_for_the_hpa_of_today_where_that_is_kept() -> None:
+    draft = draft_of(replace(BUSY, topics=(LATE_TOPIC,)), UTC)
+    tried = tried_of(draft, [GivenHpa("mine.yaml", hpa(external(average="1000"), most=12))])
+    trial = Trial(FITS, (GOOD,) * len(tried), keda=GOOD, oracle=GOOD)
+
+    assert [it.to_do for it in advised(draft, tried, trial).findings] == ["Keep your HPA (mine.yaml): see why below."]
+
+
 @pytest.mark.parametrize(
     "todays",
     [LATE, replace(GOOD, changes_a_day=49.0), replace(GOOD, replica_hours=103.0)],
