@@ -11,7 +11,7 @@ from spark.advice.incidents.times import ONE_INCIDENT_HOURS, explains_now, last_
 from spark.advice.incidents.words import lasting, or_earlier, over
 from spark.figures import formatting
 from spark.figures.incidents import MemberHours
-from spark.figures.model import Flags, Group, Times
+from spark.figures.model import Flags, Group, Periods, Times
 from spark.figures.newest import begin_of, end_of
 from spark.figures.periods import between, time_of
 from spark.tables.layout import HOUR
@@ -91,12 +91,19 @@ def lag_without_members(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | N
         f"{'There was' if is_over else 'There has been'} no member for {formatting.plural(in_last, 'hour')}",
         (f"{past} {waiting}" if is_over else f"{still}, {waiting}")
         + (f" There were {formatting.plural(number, 'such hour')} in all." if number > in_last else ""),
-        "Start its consumers." if had_members and not is_over else None,
+        _after_absence(hours) if is_over else "Start its consumers." if had_members else None,
         is_cause=not is_over or explains_now(group, until),
         since=since,
         until=until if is_over else None,
         evidence=f"{formatting.plural(number, 'hour')} with a lag and without a member",
     )
+
+
+def _after_absence(hours: Periods) -> str | None:
+    """None: members are back."""
+    if hours.members_max[-1] > 0:
+        return None
+    return "Nothing now: no message waits." if hours.lag_p50[-1] == 0 else "See whether its members are back."
 
 
 def idle_members(group: Group, load: Load, *, zone: ZoneInfo) -> Finding | None:

@@ -97,3 +97,21 @@ def test_members_that_came_back_for_an_hour_were_there(places: list[int], words:
 
     assert said is not None
     assert words in said.words
+
+
+@pytest.mark.parametrize(
+    ("members", "lag", "to_do"),
+    [
+        (2, 500.0, "Nothing now: its members are back."),
+        (0, 0.0, "Nothing now: no message waits."),
+        (0, np.nan, "See whether its members are back."),
+        (np.nan, 500.0, "See whether its members are back."),
+    ],
+)
+def test_members_are_said_to_be_back_only_if_they_were_counted(members: float, lag: float, to_do: str) -> None:
+    alone = group("billing", topic(of=hours(48, lag=lambda _: 500.0)))
+    alone.hours.members_max[40:47], alone.hours.members_max[47], alone.hours.lag_p50[47] = 0, members, lag
+    said = lag_without_members(alone, load_of(alone), zone=UTC)
+
+    assert said is not None
+    assert (said.state, said.to_do) == ("over", to_do)
