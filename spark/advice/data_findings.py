@@ -4,6 +4,7 @@ One rule a function; each gives a `Finding` or nothing. Those for trouble are in
 """
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 from zoneinfo import ZoneInfo
@@ -32,7 +33,15 @@ def findings_of(group: Group, load: Load, zone: ZoneInfo) -> tuple[Finding, ...]
     rules: tuple[Rule, ...] = (*(partial(rule, zone=zone) for rule in RULES_WITH_TIMES), *RULES)
     findings = [finding for rule in rules if (finding := rule(group, load)) is not None]
     explained = explained_by([Verdict(finding.code) for finding in findings if finding.is_cause])
+    if any(finding.code == Verdict.FALLING_BEHIND for finding in findings):
+        findings = [_urgent(finding) for finding in findings]
     return tuple(sorted((it for it in findings if it.code not in explained), key=_urgency))
+
+
+def _urgent(finding: Finding) -> Finding:
+    """Why a group falls behind is as urgent as that it does."""
+    explains = finding.is_cause and Verdict.FALLING_BEHIND in explained_by([Verdict(finding.code)])
+    return replace(finding, severity=Severity.URGENT) if explains and not finding.is_over else finding
 
 
 def _urgency(finding: Finding) -> tuple[int, bool]:

@@ -12,7 +12,7 @@ from spark.advice.demand import load_of
 from spark.advice.finding import Severity
 from spark.advice.incidents.above import above_threshold
 from spark.figures.agreement import Agreement, Pause
-from spark.figures.incidents import Happened
+from spark.figures.incidents import Happened, HotHours, TopicIncidents
 from spark.figures.model import Above, Group, Lag, Pace, Periods, Still, Times, TopicFigures
 from spark.figures.periods import between
 from tests.support.history.advised_groups import advice_for, changed, finding, read
@@ -354,6 +354,17 @@ def test_what_is_over_does_not_hide_that_the_group_has_fallen_further_behind_sin
     over = ("watch", "stuck" if members else "lag_without_members", "over")
 
     assert found == ([("act now", "falling_behind", "still"), over] if is_behind else [over])
+
+
+@pytest.mark.parametrize(("consumed", "severity"), [(36_000.0, "watch"), (18_000.0, "act now")])
+def test_a_hot_partition_that_moves_is_urgent_while_the_group_falls_behind(consumed: float, severity: str) -> None:
+    of = changed(hours(lag=lambda hour: 900.0 * hour, skew=0.9), consumed=consumed)
+    moving = HotHours(hours=len(of), partition=3, most_hours=len(of) // 4, partitions=4, since=MONDAY)
+    hot = dataclasses.replace(topic(of=of), incidents=TopicIncidents(hot=moving))
+    found = [(it.severity.word, it.code) for it in advice_for(group("billing", hot)).findings]
+
+    assert found[0] == (severity, "hot_partition")
+    assert all(code != "falling_behind" for _, code in found)
 
 
 def test_a_group_that_is_always_in_a_planned_pause_is_not_stuck() -> None:
