@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from adapter.verdicts.simulation.reading import Arrivals
+from adapter.verdicts.simulation.groups import Arrivals
 
 
 def arriving(

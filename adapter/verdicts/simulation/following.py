@@ -15,7 +15,8 @@ from adapter.verdicts import controllers, recent
 from adapter.verdicts.controllers import Hpas, Milli, sync_one
 from adapter.verdicts.recent import NONE, CountRecord, WindowRecord, extreme, remember
 from adapter.verdicts.simulation.compiled import kernel, rule
-from adapter.verdicts.simulation.reading import Arrivals, Ends, Groups, advance, begin_minute, end_minute, served_lag
+from adapter.verdicts.simulation.groups import Arrivals, Ends, Groups
+from adapter.verdicts.simulation.reading import advance, begin_minute, end_minute, served_lag
 
 for each in (*recent.RULES, *controllers.RULES):
     rule(each)

@@ -9,13 +9,8 @@ from adapter.columns import Indexes
 from adapter.records import records_of
 from adapter.verdicts.recent import Counts
 from adapter.verdicts.simulation.consumers import ROW_OF_NOBODY, Consumers, Messages, owner_rows
+from adapter.verdicts.simulation.groups import Arrivals, Ends, Groups, LaneRecord, MemberRecord, PartitionRecord
 from adapter.verdicts.simulation.reading import (
-    Arrivals,
-    Ends,
-    Groups,
-    LaneRecord,
-    MemberRecord,
-    PartitionRecord,
     begin_all,
     divide_again,
     divide_all,
@@ -117,7 +112,7 @@ class Plant:
         return read
 
     def end(self, replicas: Counts, ends: Ends, minute: int) -> None:
-        """Writes what there is at the end of a minute, of which `ends` has the column `minute`."""
+        """Writes what there is at the end of a minute, into its column of `ends`."""
         end_all(self.groups, replicas, ends, minute)
 
     def waiting(self, lanes: Indexes) -> Messages:

@@ -21,16 +21,9 @@ from adapter.verdicts.simulation import compiled
 from adapter.verdicts.simulation.compiled import kernel, rule
 from adapter.verdicts.simulation.consumers import Consumers, Messages
 from adapter.verdicts.simulation.following import Followers, Times, decide, take_step
+from adapter.verdicts.simulation.groups import Arrivals, Ends, Groups
 from adapter.verdicts.simulation.plant import Plant
-from adapter.verdicts.simulation.reading import (
-    Arrivals,
-    Ends,
-    Groups,
-    begin_minute,
-    end_minute,
-    find_owners_of,
-    members_there,
-)
+from adapter.verdicts.simulation.reading import begin_minute, end_minute, find_owners_of, members_there
 from adapter.verdicts.simulation.scalers import Followed, Lane, SightOf, Stretch
 from adapter.verdicts.simulation.sights import (
     RATE_SECONDS,

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from adapter.verdicts.controllers import DEFAULT_FLAGS, ControllerFlags
 from adapter.verdicts.simulation.by_minute import ByMinute
 from adapter.verdicts.simulation.consumers import Consumers, Messages
+from adapter.verdicts.simulation.groups import Arrivals, Ends
 from adapter.verdicts.simulation.load import MINUTE, Curves, arrived_in
 from adapter.verdicts.simulation.plant import Plant
-from adapter.verdicts.simulation.reading import Arrivals, Ends
 from adapter.verdicts.simulation.scalers import Following, Given, Lane, Scaler, Stretch
 from adapter.verdicts.simulation.sights import Inflows, Sight, find_read_all, nothing_read
 

@@ -24,9 +24,9 @@ from adapter.verdicts.simulation.following import (
     follow_lags,
     want_all,
 )
+from adapter.verdicts.simulation.groups import Arrivals, Ends
 from adapter.verdicts.simulation.load import MINUTE, NO_EVENTS, Events, Load
 from adapter.verdicts.simulation.plant import Plant
-from adapter.verdicts.simulation.reading import Arrivals, Ends
 from adapter.verdicts.simulation.sights import Inflows, Sight
 
 

@@ -12,17 +12,10 @@ from adapter.verdicts.recent import Counts
 from adapter.verdicts.required import quick_window_of
 from adapter.verdicts.simulation.compiled import kernel, rule
 from adapter.verdicts.simulation.consumers import Messages
+from adapter.verdicts.simulation.groups import Groups, LaneRecord, Members, Partitions
 from adapter.verdicts.simulation.load import MINUTE
 from adapter.verdicts.simulation.plant import Plant
-from adapter.verdicts.simulation.reading import (
-    Groups,
-    LaneRecord,
-    Members,
-    Partitions,
-    find_owners_of,
-    find_waiting_of,
-    members_there,
-)
+from adapter.verdicts.simulation.reading import find_owners_of, find_waiting_of, members_there
 
 RATE_SECONDS = 75.0
 """Over which the adapter computes rates: between 60 and 95."""

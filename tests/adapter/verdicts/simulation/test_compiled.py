@@ -12,7 +12,8 @@ CODE = """
 import numpy as np
 from adapter.records import records_of
 from adapter.verdicts.simulation import compiled
-from adapter.verdicts.simulation.reading import LaneRecord, MemberRecord, PartitionRecord, settle
+from adapter.verdicts.simulation.groups import LaneRecord, MemberRecord, PartitionRecord
+from adapter.verdicts.simulation.reading import settle
 
 lanes = records_of(LaneRecord, 1)
 lanes["seconds"], lanes["others"], lanes["members"], lanes["width"] = 2.0, 3.0, 0, 2

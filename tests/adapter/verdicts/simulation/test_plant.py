@@ -5,8 +5,8 @@ from hypothesis.strategies import floats, integers, lists, tuples
 
 from adapter.verdicts.owners import Assignor, owners_table
 from adapter.verdicts.simulation.consumers import Consumers
+from adapter.verdicts.simulation.groups import Ends
 from adapter.verdicts.simulation.plant import Plant
-from adapter.verdicts.simulation.reading import Ends
 from tests.support.arriving import arriving
 
 
