@@ -68,7 +68,7 @@ def lanes_with(minutes: Minutes, consumers: Consumers, candidates: Sequence[Cand
 
 
 def _least(minutes: Minutes, hpa: Hpa, by_hour: tuple[int, ...], shape: Shape) -> Counts:
-    """As a schedule sets `minReplicas`, minute by minute: in hours of which nothing is known, to the least of all."""
+    """The `minReplicas` that a schedule sets, minute by minute. In hours without a value it sets the smallest one."""
     column = np.array(by_hour, float)
     now, soon = (shape.at(column, minutes.start + lead) for lead in (0 * LEAD, LEAD))
     return np.nan_to_num(np.fmax(now, soon), nan=min(by_hour, default=hpa.min_replicas)).astype(np.int64)

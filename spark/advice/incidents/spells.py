@@ -39,8 +39,8 @@ class Spells:
 
     @property
     def is_over(self) -> bool:
-        """Whether it was quiet for a day, and for longer than from the beginning of a spell to the next one, of which
-        a spell counts a day at most."""
+        """Whether it has been quiet for more than a day, and for longer than it ever took from the beginning of one
+        spell to the beginning of the next. A spell counts for a day at most."""
         return self.until - self.last > max(QUIET, self.longest_quiet + min(self.longest, QUIET))
 
     @property

@@ -39,7 +39,7 @@ def explains_now(group: Group, until: datetime) -> bool:
 
 
 def last_stretch(start: Times, flags: Flags, most_hours: int = ONE_INCIDENT_HOURS) -> Flags:
-    """The last of these hours, and those before it of which no two are more than `most_hours` apart."""
+    """The last of these hours, and those before it, back to the first gap of more than `most_hours`."""
     places = np.flatnonzero(flags)
     last: Flags = np.zeros(len(start), np.bool_)
     if len(places):

@@ -286,7 +286,7 @@ def test_hours_without_a_row_and_no_hours_at_all_make_no_figures() -> None:
     ],
 )
 def test_waits_that_would_be_longer_if_a_bound_were_are_lower_bounds(bounds: Iterable[int], expected: set[str]) -> None:
-    """A hundred samples, of which these have a message from before the history."""
+    """There are a hundred samples. In those of `bounds`, a message from before the history waits."""
     rows = [sample("t", 10 * at, 5, wait_seconds=60.0, wait_is_bound=at in set(bounds)) for at in range(100)]
     (group,) = statistics(rows).values()
 

@@ -110,7 +110,7 @@ def test_with_planned_pauses_every_topic_that_is_late_is_named_by_its_hours() ->
 
 
 def test_with_planned_pauses_the_share_of_what_is_over_is_that_of_all_hours() -> None:
-    """Twelve hours of six days, the last of which is a planned pause."""
+    """The lag is high for twelve hours of six days. The last day is a planned pause."""
     of = topic(of=hours(DAYS * 24, lag=lambda hour: 900.0 if 24 <= hour < 36 else 10.0))
     pause = Pause(frozenset({5}), timedelta(0), timedelta(days=1), UTC)
     said = found(dataclasses.replace(group("billing", of), agreement=Agreement(pauses=(pause,))))
